@@ -1,0 +1,9 @@
+// The list of built-in execution modules: one line each. Where several lines
+// have one virtual name, the first whose module fits the box is used.
+package main
+
+func builtinModules() []moduleEntry {
+	return []moduleEntry{
+		{name: "test", load: testModule},
+	}
+}
