@@ -204,7 +204,7 @@ func optionSpecsAtoK() []optionSpec {
 		{"hgfs_saltenv_whitelist", kList, strs{}, none, "The only environments that are served."},
 		{"hgfs_update_interval", kInt, 60, 60, "Seconds between pulls."},
 		{"http_connect_timeout", kFloat, 20.0, 20.0, "Seconds to wait for an HTTP connection."},
-		{"http_max_body", kInt, 107374182400, 107374182400, "Largest HTTP answer in bytes."},
+		{"http_max_body", kInt, int64(107374182400), int64(107374182400), "Largest HTTP answer in bytes."},
 		{"http_request_timeout", kFloat, 3600.0, 3600.0, "Seconds that an HTTP request may take."},
 		{"id", kStr, none, "", "Name of this minion."},
 		{"id_function", kMap | kStr, none, emptyMap{}, "Function that finds the id."},
