@@ -354,7 +354,7 @@ func toStrings(v any) []string {
 }
 
 // parseDefault reads a default as Python writes it: None, True, a number, a
-// quoted text, [] or {}. Anything else is taken as text.
+// quoted text, [] or {}; $SHELL is the user's shell. Anything else is text.
 func parseDefault(s string) any {
 	switch s {
 	case "None":
@@ -369,6 +369,8 @@ func parseDefault(s string) any {
 		return &Map{}
 	case "()":
 		return Tuple{}
+	case "$SHELL":
+		return defaultShell()
 	}
 	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
 		return n

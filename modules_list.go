@@ -4,6 +4,7 @@ package main
 
 func builtinModules() []moduleEntry {
 	return []moduleEntry{
+		{name: "cmdmod", virtual: "cmd", load: cmdModule},
 		{name: "test", load: testModule},
 	}
 }
