@@ -175,20 +175,12 @@ func outputLevel(c *Call, v any) (level slog.Level, ok bool) {
 		return 0, false
 	}
 	if isText {
-		if level, ok := cmdLogLevels()[name]; ok {
+		if level, ok := ParseLogLevel(name); ok {
 			return level, true
 		}
 	}
 	c.Log.Error(fmt.Sprintf("output_loglevel %s is no log level, info is used", Repr(v)))
 	return slog.LevelInfo, true
-}
-
-// cmdLogLevels maps Salt's names of log levels to slog's.
-func cmdLogLevels() map[string]slog.Level {
-	return map[string]slog.Level{
-		"all": -12, "garbage": -11, "trace": -8, "debug": slog.LevelDebug, "profile": -2,
-		"info": slog.LevelInfo, "warning": slog.LevelWarn, "error": slog.LevelError, "critical": 12,
-	}
 }
 
 // commandAllowed checks a person's command against the lists of the minion.
@@ -210,13 +202,13 @@ func commandAllowed(c *Call, cmd any) bool {
 		return out
 	}
 	for _, glob := range globs("cmd_blacklist_glob") {
-		if fnmatch(text, glob) {
+		if GlobMatch(glob, text) {
 			return false
 		}
 	}
 	white := globs("cmd_whitelist_glob")
 	for _, glob := range white {
-		if fnmatch(text, glob) {
+		if GlobMatch(glob, text) {
 			return true
 		}
 	}

@@ -252,17 +252,3 @@ func TestSplitShell(t *testing.T) {
 		}
 	}
 }
-
-func TestFnmatch(t *testing.T) {
-	for _, tc := range []struct {
-		name, glob string
-		want       bool
-	}{
-		{"web1", "web*", true}, {"web1", "web[0-9]", true}, {"web1", "web[!0-9]", false}, {"a/b", "a*", true},
-		{"web[", "web[", true}, {"x", "?", true}, {"", "?", false}, {"Web", "web", false}, {"]", "[]]", true}, {"a-", "a[-x]", true},
-	} {
-		if got := fnmatch(tc.name, tc.glob); got != tc.want {
-			t.Errorf("%q against %q: %v", tc.name, tc.glob, got)
-		}
-	}
-}

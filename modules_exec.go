@@ -341,13 +341,3 @@ func runToolIn(ctx context.Context, p program) (tool, error) {
 	}
 	return tool{retcode: res.retcode, stdout: out, stderr: errs}, nil
 }
-
-// isTerminal says whether f is a terminal.
-func isTerminal(f *os.File) bool {
-	st, err := f.Stat()
-	if err != nil || st.Mode()&os.ModeCharDevice == 0 {
-		return false
-	}
-	name, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(int(f.Fd())))
-	return err == nil && (strings.HasPrefix(name, "/dev/tty") || strings.HasPrefix(name, "/dev/pts/") || name == "/dev/console")
-}

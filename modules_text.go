@@ -1,5 +1,5 @@
 // Text as Python handles it, for modules: splitting and quoting of command
-// lines, file name patterns, decoding of bytes, stripping of white space.
+// lines, decoding of bytes, stripping of white space.
 package main
 
 import (
@@ -212,80 +212,6 @@ func brokenPrefix(p []byte) int {
 		n, lo, hi = n+1, 0x80, 0xbf
 	}
 	return n
-}
-
-// fnmatch is Python's fnmatch.fnmatchcase: * also matches slashes, [!x] is a
-// class that is not, and there is no way to escape but a class.
-func fnmatch(name, pattern string) bool {
-	return fnmatchRunes([]rune(name), []rune(pattern))
-}
-
-func fnmatchRunes(s, p []rune) bool {
-	for len(p) > 0 {
-		switch p[0] {
-		case '*':
-			for len(p) > 0 && p[0] == '*' {
-				p = p[1:]
-			}
-			if len(p) == 0 {
-				return true
-			}
-			for i := 0; i <= len(s); i++ {
-				if fnmatchRunes(s[i:], p) {
-					return true
-				}
-			}
-			return false
-		case '?':
-			if len(s) == 0 {
-				return false
-			}
-		case '[':
-			end := 1
-			if end < len(p) && p[end] == '!' {
-				end++
-			}
-			if end < len(p) && p[end] == ']' {
-				end++
-			}
-			for end < len(p) && p[end] != ']' {
-				end++
-			}
-			if end >= len(p) { // no closing bracket: an ordinary character
-				if len(s) == 0 || s[0] != '[' {
-					return false
-				}
-				break
-			}
-			if len(s) == 0 || !inClass(s[0], p[1:end]) {
-				return false
-			}
-			p = p[end:]
-		default:
-			if len(s) == 0 || s[0] != p[0] {
-				return false
-			}
-		}
-		s, p = s[1:], p[1:]
-	}
-	return len(s) == 0
-}
-
-func inClass(r rune, class []rune) bool {
-	not := len(class) > 0 && class[0] == '!'
-	if not {
-		class = class[1:]
-	}
-	in := false
-	for i := 0; i < len(class); i++ {
-		if i+2 < len(class) && class[i+1] == '-' {
-			in = in || (class[i] <= r && r <= class[i+2])
-			i += 2
-			continue
-		}
-		in = in || class[i] == r
-	}
-	return in != not
 }
 
 // splitInput is how Salt reads a list that may be a text with commas.
