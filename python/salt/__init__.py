@@ -1,0 +1,1 @@
+"""A small package that stands in for salt in user-written modules."""

@@ -1,0 +1,1 @@
+"""Helpers that modules import by their file, as in salt.utils.path."""
