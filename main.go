@@ -34,7 +34,9 @@ const exitUnknownApplet = 2
 // applets is the one table of command lines, sorted by name.
 func applets() []applet {
 	return []applet{
+		{"completion", "print the completion script of a shell", false, appletCompletion},
 		{"install", "make a link for every program in a directory", false, appletInstall},
+		{"man", "print the manual page of a program", false, appletMan},
 	}
 }
 
