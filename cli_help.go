@@ -99,7 +99,7 @@ func wrap(text string, width int, indent string) string {
 // appletMan writes the man page of a program, for `man -l -` or a file.
 func appletMan(args []string, std Stdio) int {
 	if len(args) == 1 {
-		if prog, ok := findProgram(args[0]); ok {
+		if prog, ok := cliProgramNamed(args[0]); ok {
 			io.WriteString(std.Out, prog.manPage())
 			return 0
 		}

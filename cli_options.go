@@ -145,7 +145,7 @@ func (p *ParsedCLI) PrintHelp(w io.Writer) { io.WriteString(w, p.prog.help(termi
 // parseCLI parses the arguments of the program of that name. If done is true
 // everything is said (help, version, an error) and code is the exit code.
 func parseCLI(name string, args []string, std Stdio) (p *ParsedCLI, code int, done bool) {
-	prog, ok := findProgram(name)
+	prog, ok := cliProgramNamed(name)
 	if !ok {
 		fmt.Fprintf(std.Err, "halite: no options are known for %s\n", name)
 		return nil, exitUsage, true

@@ -9,7 +9,7 @@ func programs() []cliProgram {
 	}
 }
 
-func findProgram(name string) (cliProgram, bool) {
+func cliProgramNamed(name string) (cliProgram, bool) {
 	for _, p := range programs() {
 		if p.name == name {
 			return p, true

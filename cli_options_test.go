@@ -37,7 +37,7 @@ func TestUsageErrorsAreSalts(t *testing.T) {
 		if !done || code != exitUsage || out.Len() > 0 {
 			t.Errorf("%s: done %v, exit %d, stdout %q", c.args, done, code, out.String())
 		}
-		prog, _ := findProgram(words[0])
+		prog, _ := cliProgramNamed(words[0])
 		want := prog.usageLine() + "\n" + words[0] + ": error: " + c.want + "\n"
 		if errText.String() != want {
 			t.Errorf("%s:\n got %q\nwant %q", c.args, errText.String(), want)
@@ -46,7 +46,7 @@ func TestUsageErrorsAreSalts(t *testing.T) {
 }
 
 func TestOptionsAreUnderstoodAsSaltDoes(t *testing.T) {
-	prog, _ := findProgram("salt")
+	prog, _ := cliProgramNamed("salt")
 	for _, c := range []struct {
 		args []string
 		dest string
@@ -77,7 +77,7 @@ func TestOptionsAreUnderstoodAsSaltDoes(t *testing.T) {
 			t.Errorf("%q: %s is %s, rest %q", c.args, c.dest, Repr(got), p.Args)
 		}
 	}
-	call, _ := findProgram("salt-call")
+	call, _ := cliProgramNamed("salt-call")
 	p, err := call.parse([]string{"-m", "a", "--module-dirs=b", "-mc"})
 	if err != nil || strings.Join(p.List("module_dirs"), " ") != "a b c" {
 		t.Errorf("module_dirs: %q, %v", p.List("module_dirs"), err)
