@@ -149,15 +149,14 @@ func loadID(v any) (string, error) {
 
 // Encode is the request as bytes.
 func (r *Request) Encode() ([]byte, error) {
-	m := NewMap("enc", r.Enc)
+	m := NewMap("enc", r.Enc, "load", r.Sealed)
 	if r.Enc == "clear" {
 		m.Set("load", r.Clear)
-		m.Set("version", int64(r.Version))
-		return EncodeWire(m)
 	}
-	m.Set("load", r.Sealed)
-	m.Set("version", int64(r.Version))
-	if r.Version >= 3 {
+	if r.Version > 0 {
+		m.Set("version", int64(r.Version))
+	}
+	if r.Enc != "clear" && r.Version >= 3 {
 		m.Set("id", r.ID)
 		m.Set("enc_algo", r.EncAlgo)
 		m.Set("sig_algo", r.SigAlgo)

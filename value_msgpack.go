@@ -120,6 +120,8 @@ func (e *msgpackEncoder) value(v any, depth int) error {
 			}
 		}
 		return nil
+	case *Set:
+		return e.items(v.Items(), depth)
 	case DateTime:
 		s := v.t.Format(dateTimeWire)
 		if err := e.enc.EncodeExtHeader(extDateTime, len(s)); err != nil {
