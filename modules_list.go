@@ -5,6 +5,7 @@ package main
 func builtinModules() []moduleEntry {
 	return []moduleEntry{
 		{name: "cmdmod", virtual: "cmd", load: cmdModule},
+		{name: "sysmod", virtual: "sys", load: sysModule},
 		{name: "test", load: testModule},
 	}
 }
