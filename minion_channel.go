@@ -25,6 +25,7 @@ const (
 // requestConn is one request connection. transport's Requester is one.
 type requestConn interface {
 	Request(ctx context.Context, body []byte) ([]byte, error)
+	Done() <-chan struct{} // closed when the connection has ended
 	Close()
 }
 
@@ -118,9 +119,15 @@ func (ch *masterChannel) take(ctx context.Context, fresh bool) (c requestConn, a
 	}
 	closed := ch.closed
 	ch.mu.Unlock()
+	if c != nil {
+		select {
+		case <-c.Done():
+			c.Close()
+		default:
+			return c, addr, true, nil
+		}
+	}
 	switch {
-	case c != nil:
-		return c, addr, true, nil
 	case closed:
 		return nil, addr, false, errors.New("the channel to the master is closed")
 	case addr == "":

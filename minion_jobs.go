@@ -28,9 +28,10 @@ const (
 	maxWaiting  = 1000 // jobs that wait for a place; more are refused
 )
 
-// job is one job from its acceptance to its return.
-type job struct {
+// minionJob is one job from its acceptance to its return.
+type minionJob struct {
 	jid   string
+	owner any  // who started it
 	load  *Map // pid and the publish load, as saltutil shows it
 	procs *jobProcesses
 	end   context.CancelCauseFunc
@@ -43,7 +44,7 @@ type jobTable struct {
 	log *slog.Logger
 
 	mu      sync.Mutex
-	jobs    map[string]*job
+	jobs    map[string]*minionJob
 	order   []string // jids in the order they came
 	running int
 	waiting []chan struct{}
@@ -55,7 +56,7 @@ func newJobTable(dir string, max int, log *slog.Logger) *jobTable {
 	if max <= 0 {
 		max = defaultJobs
 	}
-	return &jobTable{dir: dir, max: max, log: log, jobs: map[string]*job{}}
+	return &jobTable{dir: dir, max: max, log: log, jobs: map[string]*minionJob{}}
 }
 
 // procDir is where a minion with these options keeps its proc files.
@@ -79,10 +80,10 @@ func controlFunction(fun string) bool {
 
 // Start runs a job on a goroutine of its own, when there is a place for it. It
 // returns errBusy when too many wait already, and false when the jid is known.
-func (t *jobTable) Start(ctx context.Context, p *PublishLoad, run func(ctx context.Context)) (started bool, err error) {
+func (t *jobTable) Start(ctx context.Context, owner any, p *PublishLoad, run func(ctx context.Context)) (started bool, err error) {
 	ctx, end := context.WithCancelCause(ctx)
 	ctx, procs := withJobProcesses(ctx)
-	j := &job{jid: p.JID, procs: procs, end: end, load: NewMap("pid", int64(os.Getpid()))}
+	j := &minionJob{jid: p.JID, owner: owner, procs: procs, end: end, load: NewMap("pid", int64(os.Getpid()))}
 	j.load.Merge(p.Map)
 	control := true
 	for _, fun := range p.Funs {
@@ -133,7 +134,7 @@ func (t *jobTable) Start(ctx context.Context, p *PublishLoad, run func(ctx conte
 }
 
 // finish takes a job off the table and gives its place to the next.
-func (t *jobTable) finish(j *job, control bool, place chan struct{}) {
+func (t *jobTable) finish(j *minionJob, control bool, place chan struct{}) {
 	t.removeProcFile(j.jid)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -211,6 +212,19 @@ func (t *jobTable) Running() []*Map {
 	return out
 }
 
+// own lists the jobs that owner started.
+func (t *jobTable) own(owner any) []*Map {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var out []*Map
+	for _, jid := range t.order {
+		if j := t.jobs[jid]; j != nil && j.owner == owner {
+			out = append(out, j.load)
+		}
+	}
+	return out
+}
+
 // Find describes one running job, nil if it does not run.
 func (t *jobTable) Find(jid string) *Map {
 	for _, load := range t.Running() {
@@ -249,7 +263,7 @@ func (t *jobTable) Signal(jid string, signal int) (string, bool) {
 
 // Proc files.
 
-func (t *jobTable) writeProcFile(j *job) {
+func (t *jobTable) writeProcFile(j *minionJob) {
 	if t.dir == "" {
 		return
 	}

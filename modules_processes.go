@@ -13,7 +13,9 @@ import (
 // job (context.Cause).
 type JobSignal struct{ Signal syscall.Signal }
 
-func (s *JobSignal) Error() string { return fmt.Sprintf("the job was ended by signal %d", int(s.Signal)) }
+func (s *JobSignal) Error() string {
+	return fmt.Sprintf("the job was ended by signal %d", int(s.Signal))
+}
 
 // jobProcesses are the process groups of one job.
 type jobProcesses struct {
