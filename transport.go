@@ -32,7 +32,8 @@
 //     in memory once.
 //   - A refused or cut peer leaves one line in the log, saying who and why, and
 //     one count in Stats. How many lines one address can cause is bounded too.
-//   - Every goroutine ends with the object that started it; Close waits for them.
+//   - Every goroutine ends with the object that started it, and Close waits for
+//     it. zmq4's own, which nobody can wait for, end when their link is closed.
 package main
 
 import (

@@ -57,6 +57,7 @@ func openSocket(l *link, pump *sync.WaitGroup, newSocket func(context.Context, .
 	socket := newSocket(context.WithValue(context.Background(), seamConnKey{}, c), seamOptions(l.opts)...)
 	for _, t := range topics { // before Dial, which sends them
 		if err := socket.SetOption(zmq4.OptionSubscribe, t); err != nil {
+			socket.Close()
 			return nil, fmt.Errorf("subscribe to %q: %w", t, err)
 		}
 	}
@@ -141,6 +142,7 @@ func (s *Subscriber) Close() {
 	s.close()
 	s.link.close(errTransportClosed)
 	s.running.Wait()
+	<-s.link.flushed()
 }
 
 // Requester is a REQ socket with one connection. See the head of the file.
@@ -168,10 +170,13 @@ func DialRequester(ctx context.Context, addr string, o TransportOptions) (*Reque
 }
 
 // Request sends a request and waits for the answer. Requests of several callers
-// go one after the other. After any error, the end of ctx while waiting for the
-// answer too, the requester is closed: a late answer must not be taken for that
-// of the next request.
+// go one after the other. After any error, the end of ctx while the request is in
+// flight too, the requester is closed: a late answer must not be taken for that
+// of the next request. The body must not be changed afterwards.
 func (r *Requester) Request(ctx context.Context, body []byte) ([]byte, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	select {
 	case <-r.turn:
 	case <-ctx.Done():
@@ -221,4 +226,5 @@ func (r *Requester) Close() {
 		r.socket.Close()
 	})
 	r.running.Wait()
+	<-r.link.flushed()
 }

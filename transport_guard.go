@@ -5,7 +5,8 @@
 // The law of this file: the accept loop never does anything that depends on a
 // peer. What a peer may cost before it has shown to speak our protocol is one
 // goroutine and a small buffer for the time of the handshake deadline, and a
-// share of its own address's allowance, not of anybody else's.
+// share of its own address's allowance, not of anybody else's. Of the locks,
+// guard.mu may be held while link.mu is taken, never the other way round.
 package main
 
 import (
@@ -249,6 +250,7 @@ func (g *guard) close(flush context.Context) {
 	}
 	for _, l := range g.snapshot() {
 		l.close(errTransportClosed)
+		<-l.flushed()
 	}
 	g.connections.Wait()
 	g.faults.summary()

@@ -340,6 +340,47 @@ func TestHostileAddressLimit(t *testing.T) {
 	}
 }
 
+func TestHostilePeerLimit(t *testing.T) {
+	v := newTarget(t, TransportOptions{MaxPeers: 3})
+	var inside []net.Conn
+	for range 3 {
+		inside = append(inside, v.join(v.s.Addr(), "REQ"))
+	}
+	cutsOff(t, v.dial(v.s.Addr()))
+	if n := v.s.Stats().Refused[reasonPeerLimit]; n != 1 {
+		t.Errorf("%d refused, want 1", n)
+	}
+	for _, c := range inside {
+		c.Close()
+	}
+	v.gone()
+	v.serves()
+}
+
+// A hundred peers far away, whose greeting and READY each take their time,
+// come in side by side.
+func TestHostileFarPeers(t *testing.T) {
+	v := newTarget(t, TransportOptions{})
+	const far, delay = 100, 50 * time.Millisecond
+	hello := playedHandshake("REQ")
+	began := time.Now()
+	var wg sync.WaitGroup
+	for range far {
+		c := v.dial(v.s.Addr())
+		wg.Go(func() {
+			for _, part := range [][]byte{hello[:greetingSize], hello[greetingSize:]} {
+				<-time.After(delay)
+				c.Write(part)
+			}
+		})
+	}
+	awaitFact(t, "all in", func() bool { return v.s.Stats().Connected == far })
+	if d := time.Since(began); d > 20*delay {
+		t.Errorf("%d handshakes of %v took %v", far, 2*delay, d)
+	}
+	wg.Wait()
+}
+
 // A peer that stays in the middle of a message is cut, one between messages is
 // not.
 func TestHostileSlowMessage(t *testing.T) {

@@ -129,8 +129,8 @@ func (p *Publisher) Stats() TransportStats {
 	return s
 }
 
-// Close ends the publisher: what was published is flushed, for a few seconds
-// at most.
+// Close ends the publisher: what was published is flushed, as far as the Flush
+// option gives time.
 func (p *Publisher) Close() {
 	p.once.Do(func() {
 		defer close(p.closed)

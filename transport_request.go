@@ -263,7 +263,8 @@ func (s *RequestServer) call(j job) (answer []byte) {
 }
 
 // Close ends the server: requests in work are finished and their answers
-// flushed, for a few seconds at most; then the handlers' context ends.
+// flushed, as far as the Flush option gives time; then the handlers' context
+// ends, and Close waits for the handlers to return.
 func (s *RequestServer) Close() {
 	s.once.Do(func() {
 		defer close(s.closed)
