@@ -267,6 +267,8 @@ type Env struct {
 	Master MasterChannel // nil: masterless
 	Jobs   JobControl    // nil: outside the daemon
 	Minion MinionControl // nil: outside the daemon
+
+	Templates TemplateRenderer // nil: no templates
 }
 
 // MasterChannel talks to the master this minion belongs to.
@@ -298,6 +300,13 @@ type MinionControl interface {
 	RefreshPillar(ctx context.Context) error
 	// FireLocal puts an event on the minion's own bus.
 	FireLocal(ctx context.Context, tag string, data *Map) error
+}
+
+// TemplateRenderer renders a file template (cp.get_template, file.managed):
+// engine is the template's kind ("jinja"), name the path shown in errors, vars
+// what the template sees beside the usual names.
+type TemplateRenderer interface {
+	RenderTemplate(ctx context.Context, c *Call, src, engine, name, saltenv string, vars *Map) (string, error)
 }
 
 // FileClient reads the master's (or the local) file server.

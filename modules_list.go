@@ -6,6 +6,7 @@ func builtinModules() []moduleEntry {
 	return []moduleEntry{
 		{name: "cmdmod", virtual: "cmd", load: cmdModule},
 		{name: "sysmod", virtual: "sys", load: sysModule},
+		{name: "cp", load: cpModule},
 		{name: "test", load: testModule},
 	}
 }

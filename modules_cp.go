@@ -1,0 +1,1037 @@
+// Module cp: files from the master's file server, and files sent to it.
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"sort"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+func cpModule() Module {
+	return Module{
+		Doc: "Copy files from the master's file server to the minion, and to the master.",
+		Funcs: Funcs{
+			"cache_dest":           {run: cpCacheDest, doc: "Return the path that a file would have in the cache of this minion."},
+			"cache_dir":            {run: cpCacheDir, doc: "Fetch a directory of the file server into the cache and return the paths there."},
+			"cache_file":           {run: cpCacheFile, doc: "Fetch a file into the cache and return its path there, False if there is no such file. The source may be salt://, http://, https:// or a local path."},
+			"cache_files":          {run: cpCacheFiles, doc: "Fetch several files into the cache; a list, or a text with commas."},
+			"cache_local_file":     {run: cpCacheLocalFile, doc: "Copy a file of this box into the cache."},
+			"cache_master":         {run: cpCacheMaster, doc: "Fetch every file of an environment into the cache."},
+			"envs":                 {run: cpEnvs, doc: "List the environments of the file server."},
+			"get_dir":              {run: cpGetDir, doc: "Fetch a directory of the file server to a directory of this box."},
+			"get_file":             {run: cpGetFile, doc: "Fetch one file of the file server to a path of this box. With makedirs=True missing directories are made; template=jinja renders source and dest; gzip=1..9 compresses on the way."},
+			"get_file_str":         {run: cpGetFileStr, doc: "Return the content of a file of the file server, False if there is none."},
+			"get_template":         {run: cpGetTemplate, doc: "Fetch a file, render it, and write the result to dest."},
+			"get_url":              {run: cpGetURL, doc: "Fetch a file by URL (salt, http, https, file). Without dest it goes to the cache; with dest=None its content is returned."},
+			"hash_file":            {run: cpHashFile, doc: "Return hash and hash type of a file of the file server or of a local path."},
+			"is_cached":            {run: cpIsCached, doc: "Return the path of a file in the cache, an empty text if it is not there."},
+			"list_master":          {run: cpListMaster, doc: "List the files of the file server."},
+			"list_master_dirs":     {run: cpListMasterDirs, doc: "List the directories of the file server."},
+			"list_master_symlinks": {run: cpListMasterSymlinks, doc: "List the symbolic links of the file server."},
+			"list_minion":          {run: cpListMinion, doc: "List the files in the cache of this minion."},
+			"list_states":          {run: cpListStates, doc: "List the state files of an environment by the names that state.sls takes."},
+			"push":                 {run: cpPush, doc: "Send a file to the master, which keeps it below the minion's cache. The master must have file_recv: True."},
+			"push_dir":             {run: cpPushDir, doc: "Send a directory to the master."},
+			"recv":                 {run: cpRecv, doc: "Write files that salt-cp sends."},
+			"recv_chunked":         {run: cpRecvChunked, doc: "Write one piece of a file that salt-cp sends."},
+			"stat_file":            {run: cpStatFile, doc: "Return the mode of a file of the file server, in octal."},
+		},
+	}
+}
+
+// files is the file client of a call, or why there is none.
+func (c *Call) files() (FileClient, error) {
+	if c.Files == nil {
+		return nil, ExecErrorf("there is no file server to ask: set file_roots with file_client: local, or a master")
+	}
+	return c.Files, nil
+}
+
+// saltenvOf is the environment of a call: the argument, the minion's, or base.
+func (c *Call) saltenvOf(arg any) string {
+	if s, ok := arg.(string); ok && s != "" {
+		return s
+	}
+	if s := c.Opts.Str("saltenv"); s != "" {
+		return s
+	}
+	return "base"
+}
+
+type cpListArgs struct {
+	Saltenv any    `def:"None"`
+	Prefix  string `def:"''"`
+}
+
+func cpListMaster(ctx context.Context, c *Call, a cpListArgs) (any, error) {
+	f, err := c.files()
+	if err != nil {
+		return nil, err
+	}
+	return f.Files(ctx, c.saltenvOf(a.Saltenv), a.Prefix)
+}
+
+func cpListMasterDirs(ctx context.Context, c *Call, a cpListArgs) (any, error) {
+	f, err := c.files()
+	if err != nil {
+		return nil, err
+	}
+	return f.Dirs(ctx, c.saltenvOf(a.Saltenv), a.Prefix)
+}
+
+func cpListMasterSymlinks(ctx context.Context, c *Call, a cpListArgs) (any, error) {
+	f, err := c.files()
+	if err != nil {
+		return nil, err
+	}
+	return f.Symlinks(ctx, c.saltenvOf(a.Saltenv), a.Prefix)
+}
+
+type cpEnvArgs struct {
+	Saltenv any `def:"None"`
+}
+
+func cpListStates(ctx context.Context, c *Call, a cpEnvArgs) (any, error) {
+	f, err := c.files()
+	if err != nil {
+		return nil, err
+	}
+	names, err := f.Files(ctx, c.saltenvOf(a.Saltenv), "")
+	if err != nil {
+		return nil, err
+	}
+	states := map[string]bool{}
+	for _, n := range names {
+		n, ok := strings.CutSuffix(n, ".sls")
+		if !ok {
+			continue
+		}
+		if n = strings.TrimSuffix(n, "/init"); n != "" {
+			states[strings.ReplaceAll(n, "/", ".")] = true
+		}
+	}
+	out := make([]string, 0, len(states))
+	for n := range states {
+		out = append(out, n)
+	}
+	sort.Strings(out)
+	return out, nil
+}
+
+func cpListMinion(_ context.Context, c *Call, a cpEnvArgs) (any, error) {
+	root := filepath.Join(c.Opts.Path("cachedir"), "files", c.saltenvOf(a.Saltenv))
+	out := []string{}
+	err := filepath.WalkDir(root, func(p string, d os.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			out = append(out, p)
+		}
+		return nil
+	})
+	return out, err
+}
+
+func cpEnvs(ctx context.Context, c *Call, _ noArgs) (any, error) {
+	f, err := c.files()
+	if err != nil {
+		return nil, err
+	}
+	return f.Envs(ctx)
+}
+
+type cpPathArgs struct {
+	Path    string
+	Saltenv any `def:"None"`
+}
+
+func cpHashFile(ctx context.Context, c *Call, a cpPathArgs) (any, error) {
+	f, err := c.files()
+	if err != nil {
+		return nil, err
+	}
+	m, err := f.Hash(ctx, a.Path, c.saltenvOf(a.Saltenv))
+	if err != nil || m.Len() > 0 {
+		return m, err
+	}
+	return "", nil
+}
+
+type cpStatArgs struct {
+	Path    string
+	Saltenv any  `def:"None"`
+	Octal   bool `def:"True"`
+}
+
+// fileStater is a file client that also knows the stat of a file.
+type fileStater interface {
+	Stat(ctx context.Context, path, saltenv string) ([]any, error)
+}
+
+// Stat returns the ten numbers of a file's stat, nil if there is no such file.
+func (f *fileClient) Stat(ctx context.Context, p, saltenv string) ([]any, error) {
+	if filepath.IsAbs(p) {
+		info, err := os.Stat(p)
+		if err != nil {
+			return nil, nil
+		}
+		st := info.Sys().(*syscall.Stat_t)
+		return []any{int64(st.Mode)}, nil
+	}
+	rel, env, err := saltPath(p, saltenv)
+	if err != nil {
+		return nil, err
+	}
+	v, err := f.ask(ctx, NewMap("cmd", "_file_hash_and_stat", "path", rel, "saltenv", env))
+	if err != nil {
+		return nil, err
+	}
+	if pair := toItems(v); len(pair) == 2 {
+		return toItems(pair[1]), nil
+	}
+	return nil, nil
+}
+
+func cpStatFile(ctx context.Context, c *Call, a cpStatArgs) (any, error) {
+	f, err := c.files()
+	if err != nil {
+		return nil, err
+	}
+	s, ok := f.(fileStater)
+	if !ok {
+		return nil, ExecErrorf("this file server does not tell the mode of files")
+	}
+	st, err := s.Stat(ctx, a.Path, c.saltenvOf(a.Saltenv))
+	if err != nil || len(st) == 0 {
+		return "", err
+	}
+	mode, _ := toInt(st[0])
+	if a.Octal {
+		return fmt.Sprintf("%04o", mode&0o7777), nil
+	}
+	return mode, nil
+}
+
+type cpFileArgs struct {
+	Path       string
+	Saltenv    any  `def:"None"`
+	SourceHash any  `def:"None"`
+	VerifySSL  bool `arg:"verify_ssl" def:"True"`
+	UseETag    bool `arg:"use_etag" def:"False"`
+}
+
+func cpCacheFile(ctx context.Context, c *Call, a cpFileArgs) (any, error) {
+	local, err := cacheSource(ctx, c, a.Path, c.saltenvOf(a.Saltenv), a.SourceHash, a.VerifySSL)
+	if err != nil || local != "" {
+		return local, err
+	}
+	c.Log.Error(fmt.Sprintf("Unable to cache file '%s' from saltenv '%s'.", a.Path, c.saltenvOf(a.Saltenv)))
+	return false, nil
+}
+
+// cacheSource brings a source (salt, http, https, file, absolute path) to this
+// box and returns where it is; "" if there is none.
+func cacheSource(ctx context.Context, c *Call, source, saltenv string, sourceHash any, verify bool) (string, error) {
+	u, err := url.Parse(source)
+	scheme := ""
+	if err == nil {
+		scheme = u.Scheme
+	}
+	switch {
+	case filepath.IsAbs(source):
+		if _, err := os.Stat(source); err != nil {
+			return "", nil
+		}
+		return source, nil
+	case scheme == "file":
+		if _, err := os.Stat(u.Path); err != nil {
+			return "", nil
+		}
+		return u.Path, nil
+	case scheme == "http" || scheme == "https":
+		return cacheHTTP(ctx, c, u, saltenv, sourceHash, verify)
+	case scheme != "" && scheme != "salt":
+		return "", ExecErrorf("sources of the kind %s:// are not supported: use salt, http, https or file", scheme)
+	}
+	f, err := c.files()
+	if err != nil {
+		return "", err
+	}
+	return f.Cache(ctx, source, saltenv)
+}
+
+// externalPath is where Salt keeps what it fetched by URL.
+func externalPath(c *Call, u *url.URL, saltenv string) (string, error) {
+	rel := path.Join(u.Host, u.Path)
+	if u.RawQuery != "" {
+		rel += "-" + u.RawQuery
+	}
+	return SafeJoin(filepath.Join(c.Opts.Path("cachedir"), "extrn_files", saltenv), strings.ReplaceAll(rel, ":", "_"))
+}
+
+func cacheHTTP(ctx context.Context, c *Call, u *url.URL, saltenv string, sourceHash any, verify bool) (string, error) {
+	dest, err := externalPath(c, u, saltenv)
+	if err != nil {
+		return "", err
+	}
+	kind, sum := parseSourceHash(sourceHash)
+	if sum != "" {
+		if have, err := hashFile(dest, kind); err == nil && have == sum {
+			return dest, nil
+		}
+	}
+	if err := httpFetch(ctx, u, dest, verify); err != nil {
+		return "", err
+	}
+	if sum != "" {
+		if have, err := hashFile(dest, kind); err != nil || have != sum {
+			os.Remove(dest)
+			return "", ExecErrorf("%s does not have the hash %s", u.Redacted(), sum)
+		}
+	}
+	return dest, nil
+}
+
+// parseSourceHash reads "sha256=abc…", or a bare sum whose length names its kind.
+func parseSourceHash(v any) (kind, sum string) {
+	s, _ := v.(string)
+	if k, rest, ok := strings.Cut(s, "="); ok {
+		return k, strings.ToLower(rest)
+	}
+	switch len(s) {
+	case 32:
+		kind = "md5"
+	case 40:
+		kind = "sha1"
+	case 56:
+		kind = "sha224"
+	case 64:
+		kind = "sha256"
+	case 96:
+		kind = "sha384"
+	case 128:
+		kind = "sha512"
+	default:
+		return "", ""
+	}
+	return kind, strings.ToLower(s)
+}
+
+// httpFetch writes the answer of a URL beside dest and renames it.
+func httpFetch(ctx context.Context, u *url.URL, dest string, verify bool) error {
+	client := &http.Client{}
+	if !verify {
+		client.Transport = unverifiedTransport()
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return OtherErrorf("salt.exceptions.MinionError", "Error: %s reading %s", err, u.Path)
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		text := err.Error()
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			text = "[Errno 111] Connection refused"
+		}
+		return OtherErrorf("salt.exceptions.MinionError", "Error: %s reading %s", text, u.Path)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return OtherErrorf("salt.exceptions.MinionError", "Error: HTTP %s reading %s", resp.Status, u.Redacted())
+	}
+	if err := os.MkdirAll(filepath.Dir(dest), 0o755); err != nil {
+		return err
+	}
+	return writeStream(dest, resp.Body)
+}
+
+// writeStream writes what r has to a file beside dest and renames it.
+func writeStream(dest string, r io.Reader) error {
+	tmp, err := os.CreateTemp(filepath.Dir(dest), "."+filepath.Base(dest)+".*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name())
+	if _, err := io.Copy(tmp, r); err != nil {
+		tmp.Close()
+		return err
+	}
+	if err := tmp.Close(); err != nil {
+		return err
+	}
+	mode := os.FileMode(0o644)
+	if info, err := os.Stat(dest); err == nil {
+		mode = info.Mode().Perm()
+	}
+	if err := os.Chmod(tmp.Name(), mode); err != nil {
+		return err
+	}
+	return os.Rename(tmp.Name(), dest)
+}
+
+type cpFilesArgs struct {
+	Paths   any
+	Saltenv any `def:"None"`
+}
+
+func cpCacheFiles(ctx context.Context, c *Call, a cpFilesArgs) (any, error) {
+	out := NewList()
+	for _, p := range toStrings(a.Paths) {
+		v, err := cpCacheFile(ctx, c, cpFileArgs{Path: p, Saltenv: a.Saltenv, VerifySSL: true})
+		if err != nil {
+			return nil, err
+		}
+		out.Append(v)
+	}
+	return out, nil
+}
+
+func cpCacheDest(_ context.Context, c *Call, a struct {
+	URL     string `arg:"url"`
+	Saltenv any    `def:"None"`
+}) (any, error) {
+	if filepath.IsAbs(a.URL) {
+		return a.URL, nil
+	}
+	u, err := url.Parse(a.URL)
+	if err == nil && u.Scheme != "" && u.Scheme != "salt" {
+		if u.Scheme == "file" {
+			return u.Path, nil
+		}
+		return externalPath(c, u, c.saltenvOf(a.Saltenv))
+	}
+	rel, env, err := saltPath(a.URL, c.saltenvOf(a.Saltenv))
+	if err != nil {
+		return nil, err
+	}
+	return SafeJoin(filepath.Join(c.Opts.Path("cachedir"), "files", env), rel)
+}
+
+func cpCacheLocalFile(_ context.Context, c *Call, a struct{ Path string }) (any, error) {
+	src, err := os.Open(a.Path)
+	if err != nil {
+		return "", nil
+	}
+	defer src.Close()
+	dest, err := SafeJoin(filepath.Join(c.Opts.Path("cachedir"), "localfiles"), strings.TrimLeft(a.Path, "/"))
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(dest), 0o755); err != nil {
+		return nil, err
+	}
+	return dest, writeStream(dest, src)
+}
+
+func cpIsCached(_ context.Context, c *Call, a cpPathArgs) (any, error) {
+	v, err := cpCacheDest(nil, c, struct {
+		URL     string `arg:"url"`
+		Saltenv any    `def:"None"`
+	}{a.Path, a.Saltenv})
+	if err != nil {
+		return "", nil
+	}
+	for _, p := range []string{Str(v), filepath.Join(c.Opts.Path("cachedir"), "localfiles", strings.TrimPrefix(a.Path, "/"))} {
+		if info, err := os.Stat(p); err == nil && !info.IsDir() {
+			return p, nil
+		}
+	}
+	return "", nil
+}
+
+type cpDirArgs struct {
+	Path         string
+	Saltenv      any  `def:"None"`
+	IncludeEmpty bool `def:"False"`
+	IncludePat   any  `def:"None"`
+	ExcludePat   any  `def:"None"`
+}
+
+func cpCacheDir(ctx context.Context, c *Call, a cpDirArgs) (any, error) {
+	f, err := c.files()
+	if err != nil {
+		return nil, err
+	}
+	rel, env, err := saltPath(a.Path, c.saltenvOf(a.Saltenv))
+	if err != nil {
+		return nil, err
+	}
+	rel = strings.TrimRight(rel, "/") + "/"
+	if rel == "/" {
+		rel = ""
+	}
+	names, err := f.Files(ctx, env, strings.TrimRight(rel, "/"))
+	if err != nil {
+		return nil, err
+	}
+	out := []string{}
+	for _, n := range names {
+		if !strings.HasPrefix(n, rel) || !wantedName(n, a.IncludePat, a.ExcludePat) {
+			continue
+		}
+		p, err := f.Cache(ctx, "salt://|"+n, env)
+		if err != nil {
+			return nil, err
+		}
+		if p != "" {
+			out = append(out, p)
+		}
+	}
+	if a.IncludeEmpty {
+		dirs, err := f.EmptyDirs(ctx, env, strings.TrimRight(rel, "/"))
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range dirs {
+			dest, err := SafeJoin(filepath.Join(c.Opts.Path("cachedir"), "files", env), d)
+			if err != nil || !strings.HasPrefix(d+"/", rel) {
+				continue
+			}
+			if err := os.MkdirAll(dest, 0o755); err != nil {
+				return nil, err
+			}
+			out = append(out, dest)
+		}
+	}
+	return out, nil
+}
+
+// wantedName applies include_pat and exclude_pat: globs, or E@regex.
+func wantedName(name string, include, exclude any) bool {
+	hit := func(pat string) bool {
+		if re, ok := strings.CutPrefix(pat, "E@"); ok {
+			p, err := CompilePython(re, 0)
+			if err != nil {
+				return false
+			}
+			m, err := p.Search(name)
+			return err == nil && m != nil
+		}
+		ok, err := path.Match(pat, path.Base(name))
+		return err == nil && ok
+	}
+	if s, ok := include.(string); ok && s != "" && !hit(s) {
+		return false
+	}
+	if s, ok := exclude.(string); ok && s != "" && hit(s) {
+		return false
+	}
+	return true
+}
+
+func cpCacheMaster(ctx context.Context, c *Call, a cpEnvArgs) (any, error) {
+	f, err := c.files()
+	if err != nil {
+		return nil, err
+	}
+	env := c.saltenvOf(a.Saltenv)
+	names, err := f.Files(ctx, env, "")
+	if err != nil {
+		return nil, err
+	}
+	out := []string{}
+	for _, n := range names {
+		p, err := f.Cache(ctx, "salt://|"+n, env)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+type cpGetFileArgs struct {
+	Path     string
+	Dest     string
+	Saltenv  any  `def:"None"`
+	Makedirs bool `def:"False"`
+	Template any  `def:"None"`
+	Gzip     any  `def:"None"`
+}
+
+func cpGetFile(ctx context.Context, c *Call, a cpGetFileArgs) (any, error) {
+	env := c.saltenvOf(a.Saltenv)
+	src, err := c.renderPath(ctx, a.Path, a.Template, env)
+	if err != nil {
+		return nil, err
+	}
+	dest, err := c.renderPath(ctx, a.Dest, a.Template, env)
+	if err != nil {
+		return nil, err
+	}
+	level, _ := toInt(a.Gzip)
+	got, err := c.fetchTo(ctx, src, env, dest, a.Makedirs, int(level))
+	if err != nil {
+		return nil, err
+	}
+	if got == "" {
+		if _, err := os.Stat(filepath.Dir(dest)); err != nil && !a.Makedirs {
+			return false, nil
+		}
+		return "", nil
+	}
+	return got, nil
+}
+
+// fetchTo brings a file to dest, "" if there is none or its directory is
+// missing and may not be made. A dest that is a directory takes the name.
+func (c *Call) fetchTo(ctx context.Context, src, env, dest string, makedirs bool, level int) (string, error) {
+	if strings.HasSuffix(dest, "/") || isDir(dest) {
+		dest = filepath.Join(dest, path.Base(src))
+	}
+	if !filepath.IsAbs(dest) {
+		return "", ExecErrorf("dest must be an absolute path, not %s", dest)
+	}
+	if !isDir(filepath.Dir(dest)) {
+		if !makedirs {
+			return "", nil
+		}
+		if err := os.MkdirAll(filepath.Dir(dest), 0o755); err != nil {
+			return "", err
+		}
+	}
+	f, err := c.files()
+	if err != nil {
+		return "", err
+	}
+	rel, env, err := saltPath(src, env)
+	if err != nil {
+		return "", err
+	}
+	if fc, ok := f.(*fileClient); ok && !fc.local {
+		ok, err := fc.Fetch(ctx, rel, env, dest, level)
+		if err != nil || !ok {
+			return "", err
+		}
+		return dest, nil
+	}
+	p, err := f.Cache(ctx, "salt://|"+rel, env)
+	if err != nil || p == "" {
+		return "", err
+	}
+	in, err := os.Open(p)
+	if err != nil {
+		return "", err
+	}
+	defer in.Close()
+	return dest, writeStream(dest, in)
+}
+
+func isDir(p string) bool {
+	info, err := os.Stat(p)
+	return err == nil && info.IsDir()
+}
+
+type cpGetDirArgs struct {
+	Path     string
+	Dest     string
+	Saltenv  any `def:"None"`
+	Template any `def:"None"`
+	Gzip     any `def:"None"`
+}
+
+func cpGetDir(ctx context.Context, c *Call, a cpGetDirArgs) (any, error) {
+	f, err := c.files()
+	if err != nil {
+		return nil, err
+	}
+	src, err := c.renderPath(ctx, a.Path, a.Template, c.saltenvOf(a.Saltenv))
+	if err != nil {
+		return nil, err
+	}
+	dest, err := c.renderPath(ctx, a.Dest, a.Template, c.saltenvOf(a.Saltenv))
+	if err != nil {
+		return nil, err
+	}
+	rel, env, err := saltPath(src, c.saltenvOf(a.Saltenv))
+	if err != nil {
+		return nil, err
+	}
+	rel = strings.Trim(rel, "/")
+	names, err := f.Files(ctx, env, rel)
+	if err != nil {
+		return nil, err
+	}
+	level, _ := toInt(a.Gzip)
+	parent := path.Dir(rel) // the directory itself is part of what is copied
+	place := func(n string) (string, error) {
+		if parent != "." {
+			n = strings.TrimPrefix(n, parent+"/")
+		}
+		return SafeJoin(dest, n)
+	}
+	out := []string{}
+	for _, n := range names {
+		if rel != "" && !strings.HasPrefix(n, rel+"/") {
+			continue
+		}
+		to, err := place(n)
+		if err != nil {
+			return nil, err
+		}
+		got, err := c.fetchTo(ctx, "salt://|"+n, env, to, true, int(level))
+		if err != nil {
+			return nil, err
+		}
+		if got != "" {
+			out = append(out, got)
+		}
+	}
+	dirs, err := f.EmptyDirs(ctx, env, rel)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range dirs {
+		if rel != "" && !strings.HasPrefix(d+"/", rel+"/") {
+			continue
+		}
+		to, err := place(d)
+		if err != nil {
+			return nil, err
+		}
+		if err := os.MkdirAll(to, 0o755); err != nil {
+			return nil, err
+		}
+		out = append(out, to)
+	}
+	return out, nil
+}
+
+func cpGetFileStr(ctx context.Context, c *Call, a cpPathArgs) (any, error) {
+	local, err := cacheSource(ctx, c, a.Path, c.saltenvOf(a.Saltenv), nil, true)
+	if err != nil {
+		return nil, err
+	}
+	if local == "" {
+		return false, nil
+	}
+	data, err := os.ReadFile(local)
+	if err != nil {
+		return nil, err
+	}
+	return string(data), nil
+}
+
+type cpGetURLArgs struct {
+	Path       string
+	Dest       any  `def:"''"`
+	Saltenv    any  `def:"None"`
+	Makedirs   bool `def:"False"`
+	SourceHash any  `def:"None"`
+	VerifySSL  bool `arg:"verify_ssl" def:"True"`
+	UseETag    bool `arg:"use_etag" def:"False"`
+}
+
+func cpGetURL(ctx context.Context, c *Call, a cpGetURLArgs) (any, error) {
+	env := c.saltenvOf(a.Saltenv)
+	dest := Str(a.Dest)
+	if a.Dest != nil && dest != "" && !strings.HasPrefix(a.Path, "file://") && !filepath.IsAbs(a.Path) {
+		if strings.HasPrefix(a.Path, "salt://") {
+			got, err := c.fetchTo(ctx, a.Path, env, dest, a.Makedirs, 0)
+			if err != nil || got != "" {
+				return got, err
+			}
+			return false, nil
+		}
+		u, err := url.Parse(a.Path)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" {
+			return nil, ExecErrorf("%s is no URL of the kind salt, http, https or file", a.Path)
+		}
+		if strings.HasSuffix(dest, "/") || isDir(dest) {
+			dest = filepath.Join(dest, path.Base(u.Path))
+		}
+		if !isDir(filepath.Dir(dest)) && !a.Makedirs {
+			return "", nil
+		}
+		return dest, httpFetch(ctx, u, dest, a.VerifySSL)
+	}
+	local, err := cacheSource(ctx, c, a.Path, env, a.SourceHash, a.VerifySSL)
+	if err != nil {
+		return nil, err
+	}
+	if local == "" {
+		return false, nil
+	}
+	if a.Dest == nil {
+		data, err := os.ReadFile(local)
+		return string(data), err
+	}
+	return local, nil
+}
+
+type cpGetTemplateArgs struct {
+	Path     string
+	Dest     string
+	Template string `def:"jinja"`
+	Saltenv  any    `def:"None"`
+	Makedirs bool   `def:"False"`
+	Kwargs   *Map   `arg:"**kwargs"`
+}
+
+func cpGetTemplate(ctx context.Context, c *Call, a cpGetTemplateArgs) (any, error) {
+	env := c.saltenvOf(a.Saltenv)
+	local, err := cacheSource(ctx, c, a.Path, env, nil, true)
+	if err != nil || local == "" {
+		return "", err
+	}
+	src, err := os.ReadFile(local)
+	if err != nil {
+		return nil, err
+	}
+	text, err := c.renderTemplate(ctx, string(src), a.Template, local, env, a.Kwargs)
+	if err != nil {
+		return nil, err
+	}
+	if !isDir(filepath.Dir(a.Dest)) {
+		if !a.Makedirs {
+			return "", nil
+		}
+		if err := os.MkdirAll(filepath.Dir(a.Dest), 0o755); err != nil {
+			return nil, err
+		}
+	}
+	return a.Dest, writeStream(a.Dest, strings.NewReader(text))
+}
+
+// pushChunk is the size of the pieces in which files go to the master:
+// file_buffer_size of the minion, 256 KiB.
+func pushChunk(o *Options) int {
+	if n := o.Int("file_buffer_size"); n > 0 {
+		return n
+	}
+	return 256 << 10
+}
+
+type cpPushArgs struct {
+	Path         string
+	KeepSymlinks bool `def:"False"`
+	UploadPath   any  `def:"None"`
+	RemoveSource bool `def:"False"`
+}
+
+func cpPush(ctx context.Context, c *Call, a cpPushArgs) (any, error) {
+	if !filepath.IsAbs(a.Path) || strings.Contains(a.Path, "../") {
+		return false, nil
+	}
+	src := a.Path
+	if !a.KeepSymlinks {
+		if p, err := filepath.EvalSymlinks(src); err == nil {
+			src = p
+		}
+	}
+	name := src
+	if a.KeepSymlinks {
+		name = a.Path
+	}
+	if s, ok := a.UploadPath.(string); ok && s != "" {
+		name = s
+	}
+	if strings.Contains(name, "..") || c.Master == nil {
+		return false, nil
+	}
+	f, err := os.Open(src)
+	if err != nil {
+		return false, nil
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return false, nil
+	}
+	parts := Strings(strings.Split(strings.Trim(filepath.Clean(name), "/"), "/"))
+	buf := make([]byte, pushChunk(c.Opts))
+	for loc, first := int64(0), true; ; first = false {
+		n, err := io.ReadFull(f, buf)
+		if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+			return nil, err
+		}
+		if n == 0 && !first {
+			break
+		}
+		v, err := c.Master.Request(ctx, NewMap("cmd", "_file_recv", "id", c.Opts.Str("id"), "path", parts,
+			"size", info.Size(), "loc", loc, "data", append([]byte(nil), buf[:n]...)))
+		if err != nil {
+			return nil, err
+		}
+		if !Truth(v) {
+			c.Log.Error("cp.push Failed transfer failed. Ensure master has 'file_recv' set to True and that the file is not larger than the 'file_recv_max_size' setting on the master.")
+			return v, nil
+		}
+		loc += int64(n)
+		if n < len(buf) {
+			break
+		}
+	}
+	if a.RemoveSource {
+		if err := os.Remove(a.Path); err != nil {
+			return nil, err
+		}
+	}
+	return true, nil
+}
+
+type cpPushDirArgs struct {
+	Path       string
+	Glob       any `def:"None"`
+	UploadPath any `def:"None"`
+}
+
+func cpPushDir(ctx context.Context, c *Call, a cpPushDirArgs) (any, error) {
+	root := strings.TrimRight(a.Path, "/")
+	upload, _ := a.UploadPath.(string)
+	if !filepath.IsAbs(root) || strings.Contains(root+upload, "../") {
+		return false, nil
+	}
+	if info, err := os.Stat(root); err != nil {
+		return false, nil
+	} else if !info.IsDir() {
+		return cpPush(ctx, c, cpPushArgs{Path: root, UploadPath: a.UploadPath})
+	}
+	var names []string
+	err := filepath.WalkDir(root, func(p string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		if g, ok := a.Glob.(string); ok && g != "" {
+			if hit, _ := path.Match(g, d.Name()); !hit {
+				return nil
+			}
+		}
+		names = append(names, p)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range names {
+		var to any
+		if upload != "" {
+			to = path.Join(upload, strings.TrimPrefix(n, root))
+		}
+		v, err := cpPush(ctx, c, cpPushArgs{Path: n, UploadPath: to})
+		if err != nil || !Truth(v) {
+			return v, err
+		}
+	}
+	return true, nil
+}
+
+func cpRecv(_ context.Context, _ *Call, a struct {
+	Files *Map
+	Dest  string
+}) (any, error) {
+	out := &Map{}
+	for k, v := range a.Files.All() {
+		name := Str(k)
+		final := a.Dest
+		if strings.HasSuffix(a.Dest, "/") || isDir(a.Dest) {
+			final = filepath.Join(a.Dest, filepath.Base(name))
+		} else if a.Files.Len() > 1 {
+			out.Set(a.Dest, fmt.Sprintf("%s is no directory: several files need one", a.Dest))
+			return out, nil
+		}
+		mode := os.FileMode(0)
+		data := v
+		if m, ok := v.(*Map); ok { // name → {data, mode}
+			data = m.Value("data")
+			n, _ := toInt(m.Value("mode"))
+			mode = os.FileMode(n)
+		}
+		p, _ := bytesOf(data)
+		if err := writeStream(final, bytes.NewReader(p)); err != nil {
+			out.Set(final, false)
+			continue
+		}
+		if mode != 0 {
+			os.Chmod(final, mode)
+		}
+		out.Set(final, true)
+	}
+	return out, nil
+}
+
+type cpRecvChunkedArgs struct {
+	Dest       string
+	Chunk      any
+	Append     bool `def:"False"`
+	Compressed bool `def:"True"`
+	Mode       any  `def:"None"`
+}
+
+func cpRecvChunked(_ context.Context, c *Call, a cpRecvChunkedArgs) (any, error) {
+	if strings.HasSuffix(a.Dest, "/") && a.Chunk == nil { // an empty directory
+		return nil, os.MkdirAll(a.Dest, 0o755)
+	}
+	if a.Chunk == nil {
+		if err := os.MkdirAll(a.Dest, 0o755); err != nil {
+			return err.Error(), nil
+		}
+		return true, nil
+	}
+	data, ok := bytesOf(a.Chunk)
+	if !ok {
+		return nil, InvocationErrorf("chunk must be bytes")
+	}
+	if a.Compressed {
+		var err error
+		if data, err = gunzip(data, 256<<20); err != nil {
+			return nil, ExecErrorf("%s", err)
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(a.Dest), 0o755); err != nil {
+		return err.Error(), nil
+	}
+	flags := os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+	if a.Append {
+		flags = os.O_WRONLY | os.O_CREATE | os.O_APPEND
+	}
+	f, err := os.OpenFile(a.Dest, flags, 0o644)
+	if err != nil {
+		return err.Error(), nil
+	}
+	_, err = f.Write(data)
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return err.Error(), nil
+	}
+	if a.Mode != nil {
+		n, ok := toInt(a.Mode)
+		if s, isText := a.Mode.(string); isText {
+			v, err := strconv.ParseInt(s, 8, 32)
+			n, ok = v, err == nil
+		}
+		if ok {
+			os.Chmod(a.Dest, os.FileMode(n))
+		}
+	}
+	return true, nil
+}
+
+// renderPath renders a path that is a template, if template is set.
+func (c *Call) renderPath(ctx context.Context, p string, template any, saltenv string) (string, error) {
+	engine, _ := template.(string)
+	if engine == "" {
+		return p, nil
+	}
+	text, err := c.renderTemplate(ctx, p, engine, "", saltenv, nil)
+	return strings.TrimSpace(text), err
+}
+
+// renderTemplate renders a text with the engine of that name.
+func (c *Call) renderTemplate(ctx context.Context, src, engine, name, saltenv string, vars *Map) (string, error) {
+	if c.Templates == nil {
+		return "", ExecErrorf("template %s: there is no template engine in this context", engine)
+	}
+	return c.Templates.RenderTemplate(ctx, c, src, engine, name, saltenv, vars)
+}
