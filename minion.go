@@ -48,11 +48,11 @@ type Minion struct {
 	id      string
 	cred    *Credentials
 	masters []masterAddr
-	links   []*masterLink
 	jobs    *jobTable
-	custom  CustomModules
+	custom  *Customs
 
 	mu     sync.Mutex
+	links  []*masterLink
 	grains *Map
 }
 
@@ -67,6 +67,7 @@ func NewMinion(o *Options, log *slog.Logger) (*Minion, error) {
 		return nil, err
 	}
 	m.cred = NewCredentials(m.id, key)
+	m.custom = NewCustoms(o)
 	m.jobs = newJobTable(procDir(o), o.Int("process_count_max"), log)
 	return m, nil
 }
@@ -81,6 +82,13 @@ func (m *Minion) Grains() *Map {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.grains
+}
+
+// Links are the links to the masters, none before Run has made them.
+func (m *Minion) Links() []*masterLink {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.links
 }
 
 func (m *Minion) status(text string) {
@@ -105,20 +113,25 @@ func (m *Minion) Run(ctx context.Context) error {
 	m.grains = grains
 	m.mu.Unlock()
 
-	if err := m.makeLinks(ctx); err != nil {
+	defer m.custom.Close()
+	links, err := m.makeLinks(ctx)
+	if err != nil {
 		return err
 	}
+	m.mu.Lock()
+	m.links = links
+	m.mu.Unlock()
 	lctx, stopLinks := context.WithCancelCause(ctx)
 	defer stopLinks(nil)
-	var links sync.WaitGroup
-	for _, l := range m.links {
-		links.Go(func() {
+	var running sync.WaitGroup
+	for _, l := range links {
+		running.Go(func() {
 			for {
 				err := l.Run(lctx)
 				if err == nil {
 					return
 				}
-				if len(m.links) == 1 {
+				if len(links) == 1 {
 					stopLinks(err)
 					return
 				}
@@ -130,12 +143,12 @@ func (m *Minion) Run(ctx context.Context) error {
 			}
 		})
 	}
-	if len(m.links) == 0 {
+	if len(links) == 0 {
 		m.log.Warn("master_type is disable: this minion has no master")
 	}
 	<-lctx.Done()
 	m.stop()
-	links.Wait()
+	running.Wait()
 	var exit *ExitError
 	if errors.As(context.Cause(lctx), &exit) {
 		return exit
@@ -157,7 +170,7 @@ func (m *Minion) stop() {
 		m.log.Warn(fmt.Sprintf("job %s (%s) still runs", load.Str("jid"), Str(load.Value("fun"))))
 	}
 	if m.LeaveJobs {
-		for _, l := range m.links {
+		for _, l := range m.Links() {
 			l.returnInterrupted()
 		}
 		return
@@ -169,17 +182,17 @@ func (m *Minion) stop() {
 }
 
 // makeLinks makes one link for each master, or one for all with failover.
-func (m *Minion) makeLinks(ctx context.Context) error {
+func (m *Minion) makeLinks(ctx context.Context) ([]*masterLink, error) {
 	o := m.opts
 	kind := o.Str("master_type")
 	if kind == "disable" {
-		return nil
+		return nil, nil
 	}
 	names := o.List("master")
 	if kind == "func" {
 		ret, err := NewCall(m.env(nil), "", "", nil).Run(ctx, o.Str("master"))
 		if err != nil {
-			return fmt.Errorf("find the master with %s (master_type: func): %w", o.Str("master"), err)
+			return nil, fmt.Errorf("find the master with %s (master_type: func): %w", o.Str("master"), err)
 		}
 		names = nil
 		for _, v := range toItems(ret) {
@@ -189,12 +202,12 @@ func (m *Minion) makeLinks(ctx context.Context) error {
 	for _, name := range names {
 		a, err := parseMaster(name, max(o.Int("master_port"), 1))
 		if err != nil {
-			return err
+			return nil, err
 		}
 		m.masters = append(m.masters, a)
 	}
 	if len(m.masters) == 0 {
-		return errors.New("no master is configured; set master, or master_type: disable")
+		return nil, errors.New("no master is configured; set master, or master_type: disable")
 	}
 	order := slices.Clone(m.masters)
 	if kind == "distributed" {
@@ -212,9 +225,9 @@ func (m *Minion) makeLinks(ctx context.Context) error {
 	}
 	if kind == "failover" || kind == "distributed" {
 		l, err := m.newLink(order, "")
-		m.links = []*masterLink{l}
-		return err
+		return []*masterLink{l}, err
 	}
+	var links []*masterLink
 	for _, a := range order {
 		spool := ""
 		if len(order) > 1 {
@@ -222,11 +235,11 @@ func (m *Minion) makeLinks(ctx context.Context) error {
 		}
 		l, err := m.newLink([]masterAddr{a}, spool)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		m.links = append(m.links, l)
+		links = append(links, l)
 	}
-	return nil
+	return links, nil
 }
 
 // newLink makes the link to one master or, with failover, to the first of
@@ -279,7 +292,7 @@ func (m *Minion) env(l *masterLink) *Env {
 // SIGHUP asks.
 func (m *Minion) Refresh(ctx context.Context) {
 	m.refreshGrains(ctx)
-	for _, l := range m.links {
+	for _, l := range m.Links() {
 		if err := l.RefreshPillar(ctx); err != nil {
 			m.log.Warn(fmt.Sprintf("refresh the pillar: %v", err))
 		}
@@ -292,7 +305,7 @@ func (m *Minion) refreshGrains(ctx context.Context) {
 	m.mu.Lock()
 	m.grains = grains
 	m.mu.Unlock()
-	for _, l := range m.links {
+	for _, l := range m.Links() {
 		l.mu.Lock()
 		l.loader = NewLoader(l.opts, m.custom)
 		l.mu.Unlock()

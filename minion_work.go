@@ -183,6 +183,7 @@ func (l *masterLink) returnInterrupted() {
 
 // RefreshModules makes modules load anew.
 func (l *masterLink) RefreshModules(context.Context) error {
+	l.m.custom.Refresh()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.loader = NewLoader(l.opts, l.m.custom)
