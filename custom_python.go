@@ -170,7 +170,7 @@ func (h *pythonHost) start(c *Call, u *Customs) error {
 	h.sent = [3]any{h.opts, c.Grains, c.Pillar}
 	hello := NewMap("bundle", pkgs, "opts", h.opts.All(), "grains", mapOrEmpty(c.Grains), "pillar", mapOrEmpty(c.Pillar),
 		"files", files, "level", int64(10))
-	ours.SetDeadline(time.Now().Add(h.loadTimeout()))
+	ours.SetDeadline(time.Now().Add(hostStartTimeout))
 	if err := writeHostMessage(ours, hello); err == nil {
 		_, err = readHostMessage(ours)
 		if err != nil {
@@ -184,6 +184,9 @@ func (h *pythonHost) start(c *Call, u *Customs) error {
 	ours.SetDeadline(time.Time{})
 	return nil
 }
+
+// hostStartTimeout bounds the start of the interpreter, on a slow and busy box.
+const hostStartTimeout = time.Minute
 
 // loadTimeout bounds the import of one file. Option custom_load_timeout, 30 s.
 func (h *pythonHost) loadTimeout() time.Duration {
