@@ -279,6 +279,7 @@ func (m *Minion) env(l *masterLink) *Env {
 		return e
 	}
 	e.Opts, e.Master, e.Minion = l.opts, l.channel, l
+	e.Files = NewFileClient(l.opts, m.log, l.channel.Request, false)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e.Loader = l.loader

@@ -7,6 +7,8 @@ func builtinModules() []moduleEntry {
 		{name: "cmdmod", virtual: "cmd", load: cmdModule},
 		{name: "sysmod", virtual: "sys", load: sysModule},
 		{name: "cp", load: cpModule},
+		{name: "event", load: eventModule},
+		{name: "saltutil", load: saltutilModule},
 		{name: "test", load: testModule},
 	}
 }

@@ -28,7 +28,7 @@ type JSONOptions struct {
 }
 
 // EncodeJSON writes v. What JSON has no form for becomes a text: bytes as the
-// text they hold, keys by their str(), objects by their repr.
+// text they hold, or else their repr, keys by their str(), objects by their repr.
 func EncodeJSON(v any, opt JSONOptions) string {
 	w := newJSONWriter(opt, false)
 	_ = w.write(v, 0) // without strict there is no error
@@ -104,7 +104,11 @@ func (w *jsonWriter) write(v any, depth int) error {
 		if w.strict {
 			return fmt.Errorf("Object of type bytes is not JSON serializable")
 		}
-		w.text(strings.ToValidUTF8(string(v), "\ufffd"))
+		if !utf8.Valid(v) {
+			w.text(Repr(v))
+			break
+		}
+		w.text(string(v))
 	case *Set:
 		if w.strict {
 			return fmt.Errorf("Object of type set is not JSON serializable")
