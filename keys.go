@@ -231,17 +231,23 @@ func (k *PublicKey) Verify(algo string, msg, sig []byte) error {
 
 // Fingerprint is the fingerprint of a key's text as 3006 and 3007 print it and
 // as every minion compares it with master_finger: the hash of the lines between
-// the first and the last. An empty text for an unknown hash.
+// the first and the last. A text that is no PEM is hashed as it is. The result
+// is "" for an unknown hash.
 func Fingerprint(text []byte, hashType string) string {
-	var body []byte
-	lines := make([][]byte, 0, 16)
-	for _, line := range bytes.SplitAfter(bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")), []byte("\n")) {
+	var lines [][]byte
+	for _, line := range bytes.Split(bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")), []byte("\n")) {
 		if len(bytes.TrimSpace(line)) > 0 {
 			lines = append(lines, line)
 		}
 	}
-	if len(lines) > 2 {
-		body = bytes.Join(lines[1:len(lines)-1], nil)
+	last := len(lines) - 1
+	if last < 1 || !bytes.HasPrefix(bytes.TrimSpace(lines[0]), []byte("-----BEGIN")) ||
+		!bytes.HasPrefix(bytes.TrimSpace(lines[last]), []byte("-----END")) {
+		return hexPairs(hashType, text)
+	}
+	var body []byte
+	for _, line := range lines[1:last] {
+		body = append(append(body, line...), '\n')
 	}
 	return hexPairs(hashType, body)
 }

@@ -7,13 +7,14 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sort"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -104,14 +105,17 @@ func (d *KeyDir) List(state string) ([]string, error) {
 }
 
 func sortIgnoringCase(names []string) {
-	lower := make(map[string]string, len(names))
-	for _, n := range names {
-		lower[n] = strings.ToLower(n)
+	type pair struct{ name, lower string }
+	pairs := make([]pair, len(names))
+	for i, n := range names {
+		pairs[i] = pair{n, strings.ToLower(n)}
 	}
-	sort.Slice(names, func(i, j int) bool {
-		a, b := lower[names[i]], lower[names[j]]
-		return a < b || a == b && names[i] < names[j]
+	slices.SortFunc(pairs, func(a, b pair) int {
+		return cmp.Or(strings.Compare(a.lower, b.lower), strings.Compare(a.name, b.name))
 	})
+	for i, p := range pairs {
+		names[i] = p.name
+	}
 }
 
 // Get returns the stored text of a key. ErrNoKey if there is none.
