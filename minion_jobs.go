@@ -243,10 +243,11 @@ func (t *jobTable) Signal(jid string, signal int) (string, bool) {
 	j := t.jobs[jid]
 	t.mu.Unlock()
 	if j != nil {
-		j.procs.signal(sig)
 		switch sig {
 		case syscall.SIGTERM, syscall.SIGKILL, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGABRT:
-			j.end(&JobSignal{sig})
+			j.end(&JobSignal{sig}) // its processes get the signal with it
+		default:
+			j.procs.signal(sig)
 		}
 		return fmt.Sprintf("Signal %d sent to job %s at pid %d", signal, jid, os.Getpid()), true
 	}

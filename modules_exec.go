@@ -122,7 +122,7 @@ func (p *program) prepare(ctx context.Context) (*exec.Cmd, error) {
 	cmd.Dir, cmd.Env = p.dir, env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: p.cred}
 	cmd.WaitDelay = outputGrace
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.Cancel = func() error { return endGroup(ctx, cmd.Process.Pid) }
 	switch {
 	case p.stdin != nil:
 		cmd.Stdin = bytes.NewReader(p.stdin)
@@ -161,7 +161,9 @@ func runProgram(ctx context.Context, p program) (*programResult, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, asStartError(err, p)
 	}
+	forget := TrackProcessGroup(ctx, cmd.Process.Pid)
 	waitErr := cmd.Wait()
+	forget()
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

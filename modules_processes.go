@@ -4,9 +4,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // JobSignal is the cause of a context that was cancelled by a signal for its
@@ -47,6 +50,27 @@ func TrackProcessGroup(ctx context.Context, pgid int) (forget func()) {
 		delete(p.groups, pgid)
 		p.mu.Unlock()
 	}
+}
+
+// signalGrace is how long a group has to end by itself after the signal that
+// ends its job.
+const signalGrace = 2 * time.Second
+
+// endGroup ends a process group because its context has ended: by the signal
+// that a user chose, if so, and in any case at last by force.
+func endGroup(ctx context.Context, pgid int) error {
+	var chosen *JobSignal
+	if errors.As(context.Cause(ctx), &chosen) && chosen.Signal != syscall.SIGKILL {
+		err := syscall.Kill(-pgid, chosen.Signal)
+		for waited := time.Duration(0); err == nil && waited < signalGrace; waited += 20 * time.Millisecond {
+			time.Sleep(20 * time.Millisecond) // a group has no event for its end
+			err = syscall.Kill(-pgid, 0)
+		}
+		if err != nil {
+			return os.ErrProcessDone
+		}
+	}
+	return syscall.Kill(-pgid, syscall.SIGKILL)
 }
 
 // signal sends a signal to every group.
