@@ -165,6 +165,11 @@ func parseCLI(name string, args []string, std Stdio) (p *ParsedCLI, code int, do
 		io.WriteString(std.Out, versionsReport())
 		return nil, 0, true
 	}
+	if p.Bool("args_stdin") {
+		if err := p.readStdin(std.In); err != nil {
+			return nil, prog.usageError(std, err.Error()), true
+		}
+	}
 	if err := p.readSaltfile(); err != nil {
 		return nil, prog.usageError(std, err.Error()), true
 	}
@@ -364,6 +369,28 @@ func (p *ParsedCLI) checkExclusive() error {
 	return nil
 }
 
+// readStdin takes further options and arguments, one a line.
+func (p *ParsedCLI) readStdin(in io.Reader) error {
+	src, err := io.ReadAll(in)
+	if err != nil {
+		return usageErrorf("read arguments from the standard input: %v", err)
+	}
+	var words []string
+	for line := range strings.Lines(string(src)) {
+		words = append(words, strings.TrimRight(line, "\r\n"))
+	}
+	more, err := p.prog.parse(words)
+	if err != nil {
+		return err
+	}
+	for name := range more.given {
+		p.values.Set(name, more.values.Value(name))
+		p.given[name] = true
+	}
+	p.Args = append(p.Args, more.Args...)
+	return nil
+}
+
 // readSaltfile takes values for options that were not given from the section
 // of this program in a Saltfile: the one that --saltfile or SALT_SALTFILE
 // names, or ./Saltfile, or ~/.salt/Saltfile.
@@ -469,6 +496,9 @@ func (p *ParsedCLI) LoadConfig(std Stdio) (o *Options, code int, done bool) {
 		case "false":
 			o.Set("state_verbose", false)
 		}
+	}
+	if !p.given["no_parse"] && p.values.Has("no_parse") {
+		p.values.Set("no_parse", os.Getenv("SALT_NO_PARSE"))
 	}
 	for _, name := range []string{"log_level", "log_level_logfile"} {
 		if _, ok := ParseLogLevel(o.Str(name)); !ok && o.Str(name) != "" {

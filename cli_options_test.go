@@ -107,6 +107,14 @@ func TestSaltfileGivesDefaults(t *testing.T) {
 	}
 }
 
+func TestArgumentsFromStandardInput(t *testing.T) {
+	t.Chdir(t.TempDir())
+	p, _, done := parseCLI("salt", []string{"--args-stdin", "db1", "test.arg"}, Stdio{In: strings.NewReader("one two\n--out=json\nlast")})
+	if done || strings.Join(p.Args, "|") != "db1|test.arg|one two|last" || p.Str("output") != "json" {
+		t.Errorf("%q, output %q", p.Args, p.Str("output"))
+	}
+}
+
 func TestGivenOptionsWinOverConfiguration(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)

@@ -285,15 +285,6 @@ func (m *Master) findJob(ctx context.Context, jid string, ids map[string]bool, t
 	return false, nil
 }
 
-// parseInput types the words of a command line that a minion passes on.
-func parseInput(items []any, noParse map[string]bool) *List {
-	out := NewList()
-	for _, v := range items {
-		out.Append(v)
-	}
-	return out
-}
-
 // exprMatch is how Salt compares a name with an entry of a list of users, ids or
 // modules: equal, a glob, or a regular expression for the whole name.
 func exprMatch(expr, name string) bool {

@@ -54,7 +54,7 @@ func callFunction(ctx context.Context, c *Call, fun string, arg []any, pub *Map)
 		return nil, err
 	}
 	sig := f.Signature()
-	args, kwargs, err := SplitKeywords(sig, arg, nil)
+	args, kwargs, err := SplitKeywords(sig, arg, KeywordFromWord)
 	if err != nil {
 		return nil, err
 	}
