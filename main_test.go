@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -153,5 +154,42 @@ func TestInstallMakesLinks(t *testing.T) {
 		if !a.link && err == nil {
 			t.Errorf("%s must not be a program of its own", a.name)
 		}
+	}
+}
+
+// TestLinksOfTheRealBinary builds the product and calls it as users do: through
+// the links that it made, and by its own name.
+func TestLinksOfTheRealBinary(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the binary")
+	}
+	dir := t.TempDir()
+	binary := filepath.Join(dir, "halite")
+	build := exec.Command("go", "build", "-ldflags", "-X main.version=v9.9-test", "-o", binary, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	output := func(name string, args ...string) string {
+		t.Helper()
+		out, err := exec.Command(name, args...).Output()
+		if err != nil {
+			t.Fatalf("%s %q: %v", name, args, err)
+		}
+		return string(out)
+	}
+	output(binary, "install", filepath.Join(dir, "bin"))
+	for _, a := range applets() {
+		if !a.link {
+			continue
+		}
+		link := filepath.Join(dir, "bin", a.name)
+		byLink, byName := output(link, "--help"), output(binary, a.name, "--help")
+		if !strings.Contains(byLink, a.name) || byLink != byName {
+			t.Errorf("%s --help by its link:\n%s", a.name, byLink)
+		}
+	}
+	if v := output(binary, "--version"); !strings.Contains(v, "v9.9-test") {
+		t.Errorf("version %q is not the stamped one", v)
 	}
 }
