@@ -108,7 +108,7 @@ func (m *Minion) Run(ctx context.Context) error {
 			return nil
 		}
 	}
-	grains := minionGrains(ctx, m.opts)
+	grains := gatherGrains(ctx, m.opts, m.custom, m.log)
 	m.mu.Lock()
 	m.grains = grains
 	m.mu.Unlock()
@@ -302,7 +302,7 @@ func (m *Minion) Refresh(ctx context.Context) {
 
 // refreshGrains computes the grains anew. Modules may depend on them.
 func (m *Minion) refreshGrains(ctx context.Context) {
-	grains := minionGrains(ctx, m.opts)
+	grains := gatherGrains(ctx, m.opts, m.custom, m.log)
 	m.mu.Lock()
 	m.grains = grains
 	m.mu.Unlock()
@@ -313,11 +313,13 @@ func (m *Minion) refreshGrains(ctx context.Context) {
 	}
 }
 
-// minionGrains are the grains of this minion.
-func minionGrains(_ context.Context, o *Options) *Map {
-	grains := NewMap("id", o.Str("id"), "master", o.Value("master"), "saltversion", saltVersion)
-	if static := o.Map("grains"); static != nil {
-		grains.Merge(static)
+// gatherGrains collects the grains: those of the box, of the configuration, and
+// what user-written grains add.
+func gatherGrains(ctx context.Context, o *Options, custom *Customs, log *slog.Logger) *Map {
+	grains := CoreGrains(ctx, o)
+	if custom != nil && custom.Has("grains") {
+		c := NewCall(&Env{Opts: o, Grains: grains, Pillar: NewMap(), Log: log, Loader: NewLoader(o, custom)}, "", "", nil)
+		MergeGrains(o, grains, custom.Grains(ctx, c))
 	}
 	return grains
 }
