@@ -37,6 +37,7 @@ func applets() []applet {
 		{"completion", "print the completion script of a shell", false, appletCompletion},
 		{"install", "make a link for every program in a directory", false, appletInstall},
 		{"man", "print the manual page of a program", false, appletMan},
+		{"salt-call", "run a function on this machine", true, appletCall},
 		{"salt-key", "show, accept, reject and delete the keys of minions", true, appletSaltKey},
 		{"salt-master", "the master daemon", true, appletMaster},
 		{"salt-minion", "the minion daemon", true, appletMinion},
