@@ -37,10 +37,12 @@ func applets() []applet {
 		{"completion", "print the completion script of a shell", false, appletCompletion},
 		{"install", "make a link for every program in a directory", false, appletInstall},
 		{"man", "print the manual page of a program", false, appletMan},
+		{"salt", "run functions on minions and print what they answer", true, appletSalt},
 		{"salt-call", "run a function on this machine", true, appletCall},
 		{"salt-key", "show, accept, reject and delete the keys of minions", true, appletSaltKey},
 		{"salt-master", "the master daemon", true, appletMaster},
 		{"salt-minion", "the minion daemon", true, appletMinion},
+		{"salt-run", "run functions on the master", true, appletRun},
 	}
 }
 

@@ -269,6 +269,7 @@ type Env struct {
 	Minion MinionControl // nil: outside the daemon
 
 	Templates TemplateRenderer // nil: no templates
+	Runner    *RunnerEnv       // nil: not a runner
 }
 
 // MasterChannel talks to the master this minion belongs to.

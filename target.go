@@ -145,7 +145,7 @@ func globMatcher(pattern string) func(*Subject) Verdict {
 }
 
 func pcreMatcher(pattern string) (func(*Subject) Verdict, error) {
-	re, err := compileTargetRegexp(pattern)
+	re, err := compileAnchored(pattern)
 	if err != nil {
 		return nil, targetErrorf("pcre", "invalid regular expression %q: %v", pattern, err)
 	}
@@ -214,12 +214,6 @@ func dataMatcher(kind, text, delimiter string) (func(*Subject) Verdict, error) {
 		}
 		return verdict(p.match(s.Pillar))
 	}, nil
-}
-
-// compileTargetRegexp compiles a pattern of Python's re module; the function
-// matches at the start of its text, as re.match does.
-func compileTargetRegexp(pattern string) (func(string) bool, error) {
-	return compileAnchored(pattern)
 }
 
 // PathMatch is how the value at the end of a path is compared.
@@ -386,7 +380,7 @@ func (p *pathMatcher) compile(pattern string) func(string) bool {
 	if p.how == PathGlob {
 		return CompileGlob(pattern).Match
 	}
-	f, err := compileTargetRegexp(pattern)
+	f, err := compileAnchored(pattern)
 	if err != nil {
 		return func(string) bool { return false }
 	}

@@ -1,14 +1,15 @@
 // Regular expressions of targets: Python's syntax, anchored at the start.
 package main
 
-import "regexp"
-
 // compileAnchored compiles what re.match would take. The function answers
-// whether a text begins with a match.
+// whether a text begins with a match; a match that takes too long is none.
 func compileAnchored(pattern string) (func(string) bool, error) {
-	re, err := regexp.Compile("^(?:" + pattern + ")")
+	re, err := CompilePython(pattern, 0)
 	if err != nil {
 		return nil, err
 	}
-	return re.MatchString, nil
+	return func(s string) bool {
+		m, err := re.Match(s)
+		return err == nil && m != nil
+	}, nil
 }
