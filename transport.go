@@ -58,7 +58,7 @@ type TransportOptions struct {
 	Heartbeat    time.Duration // after this silence a PING is sent, the third in vain cuts the link (off)
 
 	QueueMessages int   // messages waiting for one subscriber; beyond it they are dropped for this one (1000)
-	QueueBytes    int64 // the same in bytes, though a single message may be larger (64 MiB)
+	QueueBytes    int64 // the same in bytes; the message that reaches it is still queued, whatever its size (64 MiB)
 
 	MaxPerAddress int // connections of one source address, an IPv6 /64 counts as one; a quarter of them may be in handshake (16384)
 	MaxPeers      int // connections of one listener (65536)

@@ -400,7 +400,7 @@ func (l *link) send(m outgoing) error {
 		l.mu.Unlock()
 		return errLinkClosed
 	case m.command && l.controls >= maxControls,
-		m.limited && (l.queued >= l.opts.QueueMessages || l.queued > 0 && l.queuedBytes+m.size > l.opts.QueueBytes):
+		m.limited && (l.queued >= l.opts.QueueMessages || l.queuedBytes >= l.opts.QueueBytes):
 		if !m.command {
 			l.dropped++
 			l.counters.dropped.Add(1)

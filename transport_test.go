@@ -108,7 +108,7 @@ func TestTransportRequests(t *testing.T) {
 	ctx := transportTest(t)
 	s := listenRequests(t, ctx, TransportOptions{}, echoHandler)
 	r := dialRequester(t, ctx, s.Addr(), TransportOptions{})
-	for _, size := range []int{0, 1, 255, 256, 4095, 4096, 4097, 65535, 65536, 1 << 20, 16 << 20} {
+	for _, size := range []int{0, 1, 255, 256, 4095, 4096, 4097, 65535, 65536, 1 << 20, 64 << 20} {
 		body := bytes.Repeat([]byte{byte(size), 1, 2}, size/3+1)[:size]
 		answer, err := r.Request(ctx, body)
 		if err != nil {
