@@ -157,7 +157,7 @@ func (r *keyRemote) Match(pattern string, _ bool) (*Map, error) {
 	return r.wheel("name_match", pattern)
 }
 
-func (r *keyRemote) Print(pattern string) (*Map, error) { return r.wheel("key_str", pattern) }
+func (r *keyRemote) Print(pattern string) (*Map, error) { return r.wheel("print", pattern) }
 
 func (r *keyRemote) Fingers(pattern, hashType string) (*Map, error) {
 	return r.wheel("finger", pattern, hashType)

@@ -1,6 +1,5 @@
-// Managing keys: what salt-key does, and what the wheel functions `key.*` of a
-// master do for it with external authentication. Results have the shape that
-// both show: a map from a state to names, or to a map from name to text.
+// Managing keys: what salt-key does on the key directory. Results have the shape
+// that it shows: a map from a state to names, or to a map from name to text.
 package main
 
 import (

@@ -30,7 +30,7 @@ func (m *Master) wheelModules() map[string]Funcs {
 			"reject_dict":    {run: m.wheelKeyRejectDict, doc: "Reject keys given by their state."},
 			"delete":         {run: m.wheelKeyDelete, doc: "Delete the keys whose id matches a glob."},
 			"delete_dict":    {run: m.wheelKeyDeleteDict, doc: "Delete keys given by their state."},
-			"key_str":        {run: m.wheelKeyStr, doc: "Return the keys whose id matches a glob."},
+			"print":          {run: m.wheelKeyStr, pyname: "key_str", doc: "Return the keys whose id matches a glob."},
 			"master_key_str": {run: m.wheelMasterKeyStr, doc: "Return the master's public key."},
 			"finger":         {run: m.wheelKeyFinger, doc: "Return the fingerprints of the keys whose id matches a glob."},
 			"finger_master":  {run: m.wheelFingerMaster, doc: "Return the fingerprint of the master's key."},
