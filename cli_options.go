@@ -476,7 +476,7 @@ func (p *ParsedCLI) LoadConfig(std Stdio) (o *Options, code int, done bool) {
 		if id := p.Str("id"); id != "" {
 			flags.Set = NewMap("id", id)
 		}
-		flags.CacheID = p.prog.name == "salt-minion"
+		flags.CacheID = true
 		o, err = LoadMinionConfig(flags)
 	case p.prog.name == "salt-master":
 		o, err = LoadMasterConfig(flags)
