@@ -35,6 +35,7 @@ const exitUnknownApplet = 2
 func applets() []applet {
 	return []applet{
 		{"completion", "print the completion script of a shell", false, appletCompletion},
+		{"demo", "show a master and three minions on this machine", false, appletDemo},
 		{"install", "make a link for every program in a directory", false, appletInstall},
 		{"man", "print the manual page of a program", false, appletMan},
 		{"salt", "run functions on minions and print what they answer", true, appletSalt},
