@@ -1,0 +1,337 @@
+// Interoperation: this build against Python Salt, in both directions, for every
+// line of Salt that is installed. HALITE_SALT_VENVS names the virtual
+// environments (a list with colons); without it there is nothing to talk to and
+// the tests are skipped.
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// side is one implementation of the programs.
+type side struct {
+	name string
+	dir  string // holds salt, salt-master …
+	slow bool   // Python: a second for each command
+}
+
+// pythonSides lists the installed lines of Python Salt.
+func pythonSides(t *testing.T) []side {
+	t.Helper()
+	var out []side
+	for _, venv := range filepath.SplitList(os.Getenv("HALITE_SALT_VENVS")) {
+		text, err := exec.Command(filepath.Join(venv, "bin/salt"), "--version").Output()
+		if err != nil {
+			t.Fatalf("%s of HALITE_SALT_VENVS has no working salt: %v", venv, err)
+		}
+		version := strings.Fields(string(text))[1]
+		out = append(out, side{name: version, dir: filepath.Join(venv, "bin"), slow: true})
+	}
+	if len(out) == 0 {
+		t.Skip("no Python Salt: set HALITE_SALT_VENVS to virtual environments with salt installed")
+	}
+	return out
+}
+
+// ourSide builds the product once for a test.
+func ourSide(t testing.TB) side {
+	t.Helper()
+	dir := t.TempDir()
+	bin := filepath.Join(dir, "halite")
+	cmd := exec.Command("go", "build", "-o", bin, ".")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	if out, err := exec.Command(bin, "install", dir).CombinedOutput(); err != nil {
+		t.Fatalf("halite install: %v\n%s", err, out)
+	}
+	return side{name: "halite", dir: dir}
+}
+
+// pair is a master of one side with a minion of the other.
+type pair struct {
+	t              *testing.T
+	master, minion side
+	root           string
+	ports          []int
+	procs          map[string]*exec.Cmd
+}
+
+const interopMinion = "interop1"
+
+func newPair(t *testing.T, master, minion side) *pair {
+	t.Helper()
+	root, err := os.MkdirTemp("/tmp", "hi-") // short: there are unix sockets below
+	if err != nil {
+		t.Fatal(err)
+	}
+	ports, err := freePorts(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &pair{t: t, master: master, minion: minion, root: root, ports: ports, procs: map[string]*exec.Cmd{}}
+	t.Cleanup(p.end)
+	p.file("etc/master", fmt.Sprintf("interface: 127.0.0.1\npublish_port: %d\nret_port: %d\nuser: root\nroot_dir: %s/master\npki_dir: %[3]s/master/pki\ncachedir: %[3]s/master/cache\nsock_dir: %[3]s/run\nlog_file: %[3]s/master.log\npidfile: %[3]s/master.pid\nworker_threads: 3\nloop_interval: 1\ngather_job_timeout: 5\ntimeout: 10\nfile_recv: True\nfile_roots:\n  base: [%[3]s/srv]\npillar_roots:\n  base: [%[3]s/pillar]\npeer:\n  .*:\n    - test.*\n", ports[0], ports[1], root))
+	p.file("etc/m/minion", fmt.Sprintf("master: 127.0.0.1\nmaster_port: %d\npublish_port: %d\nid: %s\nuser: root\nroot_dir: %s/minion\npki_dir: %[4]s/minion/pki\ncachedir: %[4]s/minion/cache\nsock_dir: %[4]s/minion/run\nlog_file: %[4]s/minion.log\npidfile: %[4]s/minion.pid\nacceptance_wait_time: 1\nrandom_reauth_delay: 1\nrecon_default: 100\nrecon_max: 500\nmine_functions:\n  test.echo:\n    - from the mine\n", ports[1], ports[0], interopMinion, root))
+	p.file("pillar/top.sls", "base:\n  '*':\n    - common\n")
+	p.file("pillar/common.sls", "who: {{ grains['id'] }}\nnested:\n  list: [1, two, 3.5]\n")
+	p.file("srv/hello.txt", "hello\n")
+	return p
+}
+
+func (p *pair) file(name, text string) {
+	p.t.Helper()
+	path := filepath.Join(p.root, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *pair) start(name string, s side, program, conf string) {
+	p.t.Helper()
+	log, err := os.OpenFile(filepath.Join(p.root, name+".out"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer log.Close()
+	cmd := exec.Command(filepath.Join(s.dir, program), "-c", filepath.Join(p.root, conf), "-l", "info")
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	p.procs[name] = cmd
+}
+
+func (p *pair) kill(name string) {
+	if cmd := p.procs[name]; cmd != nil {
+		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		cmd.Wait()
+		delete(p.procs, name)
+	}
+}
+
+func (p *pair) end() {
+	for name := range p.procs {
+		p.kill(name)
+	}
+	if p.t.Failed() {
+		for _, name := range []string{"master", "minion"} {
+			text, _ := os.ReadFile(filepath.Join(p.root, name+".out"))
+			p.t.Logf("--- %s\n%s", name, text[max(0, len(text)-6000):])
+		}
+	}
+	os.RemoveAll(p.root)
+}
+
+// up starts both, accepts the key and waits for the first ping.
+func (p *pair) up() {
+	p.t.Helper()
+	p.start("master", p.master, "salt-master", "etc")
+	p.waitPort()
+	p.start("minion", p.minion, "salt-minion", "etc/m")
+	p.eventually("the key of the minion", func() error {
+		_, err := os.Stat(filepath.Join(p.root, "master/pki/minions_pre", interopMinion))
+		return err
+	})
+	if out, code := p.run("salt-key", "-A", "-y"); code != 0 {
+		p.t.Fatalf("salt-key -A: %d\n%s", code, out)
+	}
+	p.pings()
+}
+
+func (p *pair) waitPort() {
+	p.t.Helper()
+	for _, port := range p.ports {
+		p.eventually(fmt.Sprintf("port %d", port), func() error {
+			c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+			if err == nil {
+				c.Close()
+			}
+			return err
+		})
+	}
+}
+
+func (p *pair) eventually(what string, f func() error) {
+	p.t.Helper()
+	deadline := time.Now().Add(90 * time.Second)
+	for {
+		err := f()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			p.t.Fatalf("waited in vain for %s: %v", what, err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// run runs a program of the master's side.
+func (p *pair) run(program string, args ...string) (string, int) {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, filepath.Join(p.master.dir, program), append([]string{"-c", filepath.Join(p.root, "etc")}, args...)...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		if out.Len() == 0 {
+			return errs.String(), exit.ExitCode()
+		}
+		return out.String(), exit.ExitCode()
+	}
+	if err != nil {
+		return err.Error(), -1
+	}
+	return out.String(), 0
+}
+
+// ask runs a function on the minion and returns its result.
+func (p *pair) ask(args ...string) (any, int) {
+	p.t.Helper()
+	out, code := p.run("salt", append([]string{"--out=json", interopMinion}, args...)...)
+	v, err := DecodeJSON([]byte(out))
+	if err != nil {
+		return fmt.Sprintf("no JSON: %s", out), code
+	}
+	m, _ := v.(*Map)
+	return m.Value(interopMinion), code
+}
+
+func (p *pair) want(want string, args ...string) {
+	p.t.Helper()
+	if got, code := p.ask(args...); Repr(got) != want || code != 0 {
+		p.t.Errorf("%v: got %.300s, exit code %d; want %s", args, Repr(got), code, want)
+	}
+}
+
+// pings waits until the minion answers.
+func (p *pair) pings() {
+	p.t.Helper()
+	p.eventually("an answer of the minion", func() error {
+		got, _ := p.ask("-t", "3", "test.ping")
+		if got != true {
+			return fmt.Errorf("got %s", Repr(got))
+		}
+		return nil
+	})
+}
+
+// TestInteroperation is the matrix: each line of Python Salt as master over our
+// minion, and as minion under our master.
+func TestInteroperation(t *testing.T) {
+	lines := pythonSides(t)
+	ours := ourSide(t)
+	for _, line := range lines {
+		t.Run("master "+line.name, func(t *testing.T) { interoperate(t, newPair(t, line, ours)) })
+		t.Run("minion "+line.name, func(t *testing.T) { interoperate(t, newPair(t, ours, line)) })
+	}
+}
+
+func interoperate(t *testing.T, p *pair) {
+	p.up()
+	step := func(name string, f func(t *testing.T)) {
+		t.Run(name, func(t *testing.T) {
+			outer := p.t
+			p.t = t
+			defer func() { p.t = outer }()
+			f(t)
+		})
+	}
+	step("ping", func(*testing.T) { p.want("True", "test.ping") })
+	step("cmd.run", func(*testing.T) { p.want("'one\\ntwo'", "cmd.run", "printf 'one\\ntwo\\n'", "python_shell=True") })
+	step("keyword arguments", func(t *testing.T) {
+		got, _ := p.ask("test.arg", "1", "two", "3.5", "txt=hello", "wow={a: [1, null, true]}")
+		m, _ := got.(*Map)
+		kw := m.Map("kwargs")
+		if Repr(m.Value("args")) != "[1, 'two', 3.5]" || kw.Str("txt") != "hello" || Repr(kw.Value("wow")) != "{'a': [1, None, True]}" ||
+			kw.Str("__pub_fun") != "test.arg" {
+			t.Errorf("got %s", Repr(got))
+		}
+	})
+	step("unicode and bytes", func(*testing.T) { p.want("'grün ✓ 日本'", "test.echo", "grün ✓ 日本") })
+	step("several functions", func(*testing.T) {
+		p.want("{'test.ping': True, 'test.echo': 'hi'}", "test.ping,test.echo", ",", "hi")
+	})
+	step("a failing command", func(t *testing.T) {
+		if got, code := p.ask("cmd.run", "echo no; exit 7", "python_shell=True"); got != "no" || code != 1 {
+			t.Errorf("got %s, exit code %d", Repr(got), code)
+		}
+		if got, _ := p.ask("cmd.retcode", "exit 7", "python_shell=True"); got != int64(7) {
+			t.Errorf("retcode: %s", Repr(got))
+		}
+	})
+	step("an unknown function", func(t *testing.T) {
+		if got, code := p.ask("no.such"); got != "'no.such' is not available." || code != 1 {
+			t.Errorf("got %s, exit code %d", Repr(got), code)
+		}
+	})
+	step("a return of 5 MB", func(t *testing.T) {
+		got, _ := p.ask("cmd.run", `head -c 5000000 /dev/zero | tr '\0' x`, "python_shell=True")
+		if s, _ := got.(string); s != strings.Repeat("x", 5000000) {
+			t.Errorf("got %d bytes: %.200s", len(s), Repr(got))
+		}
+	})
+	step("find_job and kill_job", func(t *testing.T) {
+		out, _ := p.run("salt", "--async", interopMinion, "test.sleep", "600")
+		fields := strings.Fields(out)
+		if len(fields) == 0 || ValidJID(fields[len(fields)-1]) != nil {
+			t.Fatalf("--async printed %q", out)
+		}
+		jid := fields[len(fields)-1]
+		p.eventually("the running job", func() error {
+			got, _ := p.ask("saltutil.find_job", jid)
+			if m, ok := got.(*Map); !ok || m.Str("fun") != "test.sleep" {
+				return fmt.Errorf("got %s", Repr(got))
+			}
+			return nil
+		})
+		if got, _ := p.ask("saltutil.kill_job", jid); !strings.HasPrefix(Str(got), "Signal 9 sent to job "+jid) {
+			t.Errorf("kill_job: %s", Repr(got))
+		}
+		p.eventually("the end of the job", func() error {
+			got, _ := p.ask("saltutil.find_job", jid)
+			if m, ok := got.(*Map); !ok || m.Len() != 0 {
+				return fmt.Errorf("got %s", Repr(got))
+			}
+			return nil
+		})
+	})
+	step("rotation of the master's key", func(t *testing.T) {
+		key, err := os.ReadFile(filepath.Join(p.root, "master/pki/minions", interopMinion))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.file("master/pki/minions/gone", string(key))
+		if out, code := p.run("salt-key", "-d", "gone", "-y"); code != 0 {
+			t.Fatalf("salt-key -d: %d\n%s", code, out)
+		}
+		p.pings()
+		p.pings()
+	})
+	step("restart of the master", func(*testing.T) {
+		p.kill("master")
+		p.start("master", p.master, "salt-master", "etc")
+		p.waitPort()
+		p.pings()
+		p.want("'again'", "test.echo", "again")
+	})
+}
