@@ -240,6 +240,7 @@ func (k *keyCLI) show(data *Map, err error) error {
 type keyBus struct {
 	path string
 	conn net.Conn
+	wrap func(event []byte) ([]byte, error) // into the frames that the master reads
 	dead bool
 }
 
@@ -256,14 +257,17 @@ func (b *keyBus) fire(tag string, data *Map) {
 			b.dead = true
 			return
 		}
-		b.conn = conn
+		b.conn, b.wrap = conn, BusFrame
+		if c, ok := conn.(*net.UnixConn); ok && masterWantsLength(c) {
+			b.wrap = BusFrameLength
+		}
 	}
 	data.Set("_stamp", EventStamp(time.Now()))
 	event, err := PackEvent(tag, data)
 	if err != nil {
 		return
 	}
-	frame, err := BusFrame(event)
+	frame, err := b.wrap(event)
 	if err != nil {
 		return
 	}

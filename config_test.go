@@ -167,3 +167,15 @@ func TestMinionIDFoundAndKept(t *testing.T) {
 		t.Errorf("id %q, not the kept one", o.Str("id"))
 	}
 }
+
+func BenchmarkLoadMinionConfig(b *testing.B) {
+	dir := b.TempDir()
+	if err := os.WriteFile(dir+"/minion", []byte("id: bench\nmaster: 127.0.0.1\nroot_dir: "+dir+"\n"), 0o644); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, err := LoadMinionConfig(ConfigFlags{Dir: dir}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

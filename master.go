@@ -153,7 +153,8 @@ func NewMaster(o *Options, log *slog.Logger) (*Master, error) {
 	for _, dir := range []struct {
 		path string
 		mode os.FileMode
-	}{{m.cachedir, 0o750}, {m.sockDir, 0o755}, {filepath.Join(m.cachedir, "jobs"), 0o750}, {filepath.Join(m.cachedir, "minions"), 0o750}} {
+	}{{m.cachedir, 0o750}, {m.sockDir, 0o755}, {filepath.Join(m.cachedir, "jobs"), 0o750}, {filepath.Join(m.cachedir, "minions"), 0o750},
+		{filepath.Join(m.cachedir, "proc"), 0o750}} {
 		if err := os.MkdirAll(dir.path, dir.mode); err != nil {
 			return nil, fmt.Errorf("make directory: %w", err)
 		}

@@ -130,3 +130,15 @@ func (p *eventPeers) installation(dir string) (want, found bool) {
 	}
 	return kind.length, true
 }
+
+// masterWantsLength says whether the master that reads events at the other end
+// of its pull socket expects the length before each. Halite's takes both; of
+// Salt's the newest release of every line does, and old ones don't.
+func masterWantsLength(c *net.UnixConn) bool {
+	for _, dir := range saltPackages(peerPID(c)) {
+		if frames, err := os.ReadFile(filepath.Join(dir, "transport", "frame.py")); err == nil {
+			return bytes.Contains(frames, []byte(`struct.pack(">I"`))
+		}
+	}
+	return true
+}

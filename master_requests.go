@@ -52,6 +52,7 @@ func sealedCommands() map[string]sealedCommand {
 		"_mine_get":            (*Master).cmdMineGet,
 		"_minion_event":        (*Master).cmdMinionEvent,
 		"_pillar":              (*Master).cmdPillar,
+		"_register_resources":  (*Master).cmdRegisterResources,
 		"_return":              (*Master).cmdReturn,
 		"_serve_file":          (*Master).cmdServeFile,
 		"_symlink_list":        (*Master).cmdFileList,
@@ -413,6 +414,15 @@ func (m *Master) cmdMasterTops(ctx context.Context, q *minionRequest) (any, erro
 		return NewMap(), nil
 	}
 	return m.Tops.Tops(ctx, q.id, q.load.Map("opts"))
+}
+
+// cmdRegisterResources takes note of nothing: this master manages no resources,
+// and minions that have some must not take that for a failure.
+func (m *Master) cmdRegisterResources(_ context.Context, q *minionRequest) (any, error) {
+	if n := q.load.Map("resources").Len(); n > 0 {
+		m.log.Info(fmt.Sprintf("minion %s registers %d kinds of resources, which this master does not manage", q.id, n))
+	}
+	return NewMap(), nil
 }
 
 // cmdRevokeAuth removes the key of the minion that asks for it.

@@ -288,7 +288,7 @@ func runCommand(ctx context.Context, c *Call, req cmdRequest) (cmdResult, error)
 			}
 		}
 	}
-	if p.env, err = wholeEnv(env, req); err != nil {
+	if p.env, err = wholeEnv(c, env, req); err != nil {
 		return none, err
 	}
 	if req.Umask != nil {
@@ -476,14 +476,11 @@ func commandEnv(c *Call, v any) (*Map, error) {
 	return env, nil
 }
 
-// wholeEnv is the environment of the command: ours under env, or env alone.
-func wholeEnv(env *Map, req cmdRequest) ([]string, error) {
+// wholeEnv is the environment of the command: the job's under env, or env alone.
+func wholeEnv(c *Call, env *Map, req cmdRequest) ([]string, error) {
 	all := &Map{}
 	if !req.CleanEnv {
-		for _, kv := range os.Environ() {
-			k, v, _ := strings.Cut(kv, "=")
-			all.Set(k, v)
-		}
+		all = jobEnviron(c)
 	}
 	all.Merge(env)
 	if Truth(req.PrependPath) {

@@ -4,6 +4,13 @@ package main
 
 func builtinModules() []moduleEntry {
 	return []moduleEntry{
+		{name: "config", load: configModule},
+		{name: "data", load: dataModule},
+		{name: "environ", load: environModule},
+		{name: "grains", load: grainsModule},
+		{name: "hashutil", load: hashutilModule},
+		{name: "pillar", load: pillarModule},
+		{name: "mod_random", virtual: "random", load: randomModule},
 		{name: "cmdmod", virtual: "cmd", load: cmdModule},
 		{name: "sysmod", virtual: "sys", load: sysModule},
 		{name: "cp", load: cpModule},

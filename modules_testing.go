@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/sha1"
 	"crypto/sha256"
+	"crypto/sha3"
 	"crypto/sha512"
 	"encoding/hex"
 	"fmt"
@@ -360,6 +361,14 @@ func newHash(name string) hash.Hash {
 		return sha512.New384()
 	case "sha512":
 		return sha512.New()
+	case "sha3_224":
+		return sha3.New224()
+	case "sha3_256":
+		return sha3.New256()
+	case "sha3_384":
+		return sha3.New384()
+	case "sha3_512":
+		return sha3.New512()
 	}
 	return nil
 }

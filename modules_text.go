@@ -253,7 +253,12 @@ func repackDictlist(l *List) (*Map, error) {
 
 // randomHex is n random bytes in hexadecimal.
 func randomHex(n int) string {
+	return hex.EncodeToString(randomBinary(n))
+}
+
+// randomBinary is n random bytes.
+func randomBinary(n int) []byte {
 	p := make([]byte, n)
 	_, _ = rand.Read(p)
-	return hex.EncodeToString(p)
+	return p
 }

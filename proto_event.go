@@ -1,10 +1,11 @@
 // Events and the frames of the local bus, a Unix stream socket: maps in the bin
 // dialect back to back, each with the bytes of one event as its body. A BinStream
-// reads them.
+// reads them. The newest releases of Salt put the length of each map before it.
 package main
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"strings"
@@ -82,6 +83,15 @@ func UnpackEvent(p []byte) (tag string, data *Map, err error) {
 // BusFrame wraps the bytes of an event for the local bus.
 func BusFrame(event []byte) ([]byte, error) {
 	return EncodeBin(NewMap("head", NewMap(), "body", event))
+}
+
+// BusFrameLength is the frame with its length in four bytes before it.
+func BusFrameLength(event []byte) ([]byte, error) {
+	frame, err := BusFrame(event)
+	if err != nil {
+		return nil, err
+	}
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(frame))), frame...), nil
 }
 
 // BusBody takes the bytes of the event out of a frame that a BinStream read.
