@@ -448,17 +448,13 @@ func (p *ParsedCLI) MergeInto(o *Options) {
 	}
 }
 
-// ConfigFlags are the parts of the command line that loading needs. A
-// directory that does not exist is said, and then the defaults hold.
+// ConfigFlags are the parts of the command line that loading needs.
 func (p *ParsedCLI) ConfigFlags(std Stdio) ConfigFlags {
 	dir := p.Str("config_dir")
 	if dir == "" {
 		dir = ConfigDirFromEnv()
 	}
 	dir = expandHome(dir)
-	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
-		fmt.Fprintf(std.Err, "WARNING: CONFIG '%s' directory does not exist.\n", dir)
-	}
 	level := p.Str("log_level")
 	if level == "" {
 		level = "warning"
@@ -467,9 +463,13 @@ func (p *ParsedCLI) ConfigFlags(std Stdio) ConfigFlags {
 }
 
 // LoadConfig reads the configuration of the program and merges the command
-// line. An error is said in one line; then done is true.
+// line. An error is said in one line; then done is true. A directory that does
+// not exist is a warning, and then the defaults hold.
 func (p *ParsedCLI) LoadConfig(std Stdio) (o *Options, code int, done bool) {
 	flags := p.ConfigFlags(std)
+	if st, err := os.Stat(flags.Dir); err != nil || !st.IsDir() {
+		fmt.Fprintf(std.Err, "WARNING: CONFIG '%s' directory does not exist.\n", flags.Dir)
+	}
 	var err error
 	switch {
 	case p.prog.config == "minion":

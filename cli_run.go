@@ -39,7 +39,9 @@ func appletRun(args []string, std Stdio) int {
 	if !p.Given("timeout") {
 		o.Set("timeout", configuredTimeout(p, std))
 	}
-	log := p.ConfigFlags(std).Log
+	log, closeLog := OpenLog(o, std.Err, "log_file")
+	defer closeLog()
+	log = log.With(LogName, "salt.cli.run")
 	fun := ""
 	words := []string{}
 	if len(p.Args) > 0 {

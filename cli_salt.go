@@ -59,7 +59,9 @@ func appletSalt(args []string, std Stdio) int {
 	if s.o, code, done = p.LoadConfig(std); done {
 		return code
 	}
-	s.log = p.ConfigFlags(Stdio{In: std.In, Out: std.Out, Err: std.Err}).Log
+	log, closeLog := OpenLog(s.o, std.Err, "log_file")
+	defer closeLog()
+	s.log = log.With(LogName, "salt.cli.salt")
 	if p.Bool("config_dump") {
 		return s.dumpConfig()
 	}
@@ -415,7 +417,8 @@ func (s *saltCommand) finish(err error, nothing bool) int {
 func (s *saltCommand) fail(err error) int {
 	var refused *ClientError
 	if !errors.As(err, &refused) {
-		if errors.Is(err, syscall.EPIPE) {
+		var told *outputError
+		if errors.Is(err, syscall.EPIPE) || errors.As(err, &told) {
 			return exitFailed
 		}
 		fmt.Fprintf(s.std.Err, "salt: %v\n", err)

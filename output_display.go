@@ -2,6 +2,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -21,7 +22,9 @@ type Display struct {
 // written is an error at once, before any job is sent.
 func openDisplay(o *Options, std Stdio, log *slog.Logger) (*Display, error) {
 	d := &Display{opts: newOutputOptions(o, isTerminal(std.Out)), out: std.Out, path: o.Str("output_file")}
-	d.opts.Log = log
+	if d.opts.Log = log; log == nil {
+		d.opts.Log = NewLogger(std.Err, "error")
+	}
 	if d.path == "" {
 		return d, nil
 	}
@@ -47,9 +50,18 @@ func (d *Display) Show(data any, outputter string, retcode int) error {
 	return d.ShowWith(data, outputter, o)
 }
 
-// ShowWith is Show with options of its own.
+// ShowWith is Show with options of its own. What an outputter cannot show is
+// logged here; the error that is returned only ends the program, and not even
+// that with outputter key, as in Salt.
 func (d *Display) ShowWith(data any, outputter string, o OutputOptions) error {
 	text, err := Output(outputter, data, o)
+	var cannot *outputError
+	if errors.As(err, &cannot) {
+		d.opts.Log.Error(cannot.Error())
+		if cannot.name == "key" && !o.Static {
+			return nil
+		}
+	}
 	if err != nil || text == "" {
 		return err
 	}
