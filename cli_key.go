@@ -60,6 +60,11 @@ func appletSaltKey(args []string, std Stdio) int {
 		fmt.Fprintln(std.Err, "Error: Delete all takes no arguments. Use -d to delete specified keys")
 		return 0
 	}
+	// What is written must belong to the master's user, as the directory does.
+	if err := switchUser(o.Str("user")); err != nil {
+		fmt.Fprintf(std.Err, "Error: %s\n", oneLine(err.Error()))
+		return exitConfig
+	}
 	bus := &keyBus{path: filepath.Join(o.Path("sock_dir"), "master_event_pull.ipc")}
 	defer bus.Close()
 	display, err := openDisplay(o, std, NewLogger(std.Err, o.Str("log_level")))
