@@ -270,19 +270,28 @@ func FireOnBus(ctx context.Context, sockDir, tag string, data *Map) error {
 	if err != nil {
 		return err
 	}
-	frame, err := BusFrame(event)
-	if err != nil {
-		return err
-	}
 	d := net.Dialer{Timeout: busDialTimeout}
 	conn, err := d.DialContext(ctx, "unix", filepath.Join(sockDir, "master_event_pull.ipc"))
 	if err != nil {
 		return fmt.Errorf("connect to the event bus: %w", err)
 	}
 	defer conn.Close()
+	frame, err := busFramer(conn)(event)
+	if err != nil {
+		return err
+	}
 	conn.SetWriteDeadline(time.Now().Add(busDialTimeout))
 	if _, err := conn.Write(frame); err != nil {
 		return fmt.Errorf("write event %s: %w", tag, err)
 	}
 	return nil
+}
+
+// busFramer is what wraps events for the master at the other end of its pull
+// socket.
+func busFramer(conn net.Conn) func(event []byte) ([]byte, error) {
+	if c, ok := conn.(*net.UnixConn); ok && masterWantsLength(c) {
+		return BusFrameLength
+	}
+	return BusFrame
 }

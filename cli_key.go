@@ -262,10 +262,7 @@ func (b *keyBus) fire(tag string, data *Map) {
 			b.dead = true
 			return
 		}
-		b.conn, b.wrap = conn, BusFrame
-		if c, ok := conn.(*net.UnixConn); ok && masterWantsLength(c) {
-			b.wrap = BusFrameLength
-		}
+		b.conn, b.wrap = conn, busFramer(conn)
 	}
 	data.Set("_stamp", EventStamp(time.Now()))
 	event, err := PackEvent(tag, data)
