@@ -325,6 +325,25 @@ func (f *fakeMinion) try(t testing.TB, kv ...any) (any, error) {
 	return OpenReply(c, ask(t, f.r, f.sealed(t, NewMap(kv...), nonce)), nonce)
 }
 
+// pillar asks for the pillar and opens the private answer.
+func (f *fakeMinion) pillar(t testing.TB, grains *Map) *Map {
+	t.Helper()
+	nonce := NewNonce()
+	p, err := DecodePillarReply(ask(t, f.r, f.sealed(t, NewMap("cmd", "_pillar", "grains", grains, "ver", "2"), nonce)))
+	if err != nil {
+		t.Fatalf("pillar: %v\n%s", err, f.m.out)
+	}
+	key, err := f.key.DecryptOAEP(f.enc, p.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pillar, err := p.Open(f.version, string(key), nonce, func(msg, sig []byte) error { return f.m.key.Pub().Verify(f.sig, msg, sig) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pillar
+}
+
 // subscribe follows the publications.
 func (f *fakeMinion) subscribe(t testing.TB, topics ...string) *Subscriber {
 	t.Helper()
