@@ -439,7 +439,16 @@ func (p *ParsedCLI) MergeInto(o *Options) {
 	for _, k := range p.values.Keys() {
 		name := k.(string)
 		if p.given[name] {
-			o.Set(name, p.values.Value(name))
+			v := p.values.Value(name)
+			if name == "state_verbose" { // a text on the command line
+				switch strings.ToLower(Str(v)) {
+				case "true":
+					v = true
+				case "false":
+					v = false
+				}
+			}
+			o.Set(name, v)
 			continue
 		}
 		if v, ok := o.m.Get(name); ok && v != nil {
@@ -489,14 +498,6 @@ func (p *ParsedCLI) LoadConfig(std Stdio) (o *Options, code int, done bool) {
 	}
 	p.MergeInto(o)
 	o.Set("__cli", p.prog.name)
-	if v := o.Value("state_verbose"); v != nil {
-		switch strings.ToLower(Str(v)) {
-		case "true":
-			o.Set("state_verbose", true)
-		case "false":
-			o.Set("state_verbose", false)
-		}
-	}
 	if !p.given["no_parse"] && p.values.Has("no_parse") {
 		p.values.Set("no_parse", os.Getenv("SALT_NO_PARSE"))
 	}
