@@ -79,6 +79,7 @@ func appletSaltKey(args []string, std Stdio) int {
 			fmt.Fprintf(std.Err, "Error: %s\n", oneLine(err.Error()))
 			return 0
 		}
+		defer remote.Close()
 		k.keys = remote
 	}
 	if err := k.run(); err != nil {

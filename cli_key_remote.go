@@ -3,121 +3,50 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"os"
-	"path/filepath"
-	"strings"
-	"time"
 )
-
-// keyRemoteTimeout is how long a master may take for one action.
-const keyRemoteTimeout = 60 * time.Second
 
 // keyRemote does the actions of salt-key through a master.
 type keyRemote struct {
-	addr string
-	auth *Map
+	client *LocalClient
+	auth   *Map
 }
 
 // newKeyRemote finds out who the user is: by the token that -T kept, or by name
 // and password, which are asked for if they are not given.
 func newKeyRemote(k *keyCLI) (*keyRemote, error) {
-	host := strings.Trim(k.opts.Str("interface"), "[]")
-	switch host {
-	case "", "0.0.0.0":
-		host = "127.0.0.1"
-	case "::":
-		host = "::1"
-	}
-	r := &keyRemote{addr: net.JoinHostPort(host, k.opts.Str("ret_port"))}
-	tokenFile := k.opts.Str("token_file")
-	if tokenFile == "" {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return nil, fmt.Errorf("find the file of the token: %w", err)
-		}
-		tokenFile = filepath.Join(home, "salt_token")
-	}
-	if !k.p.Given("username") && !k.p.Bool("mktoken") {
-		if token, err := os.ReadFile(tokenFile); err == nil {
-			r.auth = NewMap("token", strings.TrimSpace(string(token)))
-			return r, nil
-		}
-	}
-	name, password := k.p.Str("username"), k.p.Str("password")
-	in := bufio.NewReader(k.std.In)
-	prompt := func(what string) (string, error) {
-		io.WriteString(k.std.Err, what+": ")
-		line, err := in.ReadString('\n')
-		if line == "" && err != nil {
-			return "", errors.New("EOF when reading a line")
-		}
-		return strings.TrimRight(line, "\r\n"), nil
-	}
-	var err error
-	if name == "" {
-		if name, err = prompt("username"); err != nil {
-			return nil, err
-		}
-	}
-	if !k.p.Given("password") {
-		err = withoutEcho(k.std.In, func() (err error) { password, err = prompt("password"); return err })
-		if err != nil {
-			return nil, err
-		}
-	}
-	r.auth = NewMap("eauth", k.opts.Str("eauth"), "username", name, "password", password)
-	if !k.p.Bool("mktoken") {
+	r := &keyRemote{client: NewLocalClient(k.opts, PublishAuth{}, nil), auth: NewMap()}
+	name := k.opts.Str("eauth")
+	if token := k.opts.Str("token"); token != "" && !k.p.Bool("mktoken") && !k.p.Given("username") {
+		r.auth.Set("token", token)
 		return r, nil
 	}
-	load := NewMap("cmd", "mk_token")
-	load.Merge(r.auth)
-	answer, err := r.ask(load)
-	if err != nil {
-		return nil, err
+	fields, ok := eauthFields(k.p, k.std, name)
+	if !ok {
+		return nil, errors.New("authentication failed")
 	}
-	m, _ := answer.(*Map)
-	token := m.Str("token")
-	if token == "" {
-		return nil, errors.New("authentication failed: the master gave no token")
+	cred := PublishAuth{Eauth: name, Fields: fields}
+	if k.p.Bool("mktoken") {
+		token := makeToken(context.Background(), k.opts, cred)
+		if token == "" {
+			return nil, errors.New("authentication failed: the master gave no token")
+		}
+		cred = PublishAuth{Token: token}
 	}
-	if err := writeFileAtomic(tokenFile, []byte(token), 0o600); err != nil {
-		return nil, err
-	}
-	r.auth = NewMap("token", token)
+	cred.addTo(r.auth)
 	return r, nil
 }
 
-// ask sends one request in clear and returns the answer.
-func (r *keyRemote) ask(load *Map) (any, error) {
-	body, err := ClearRequest(load)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), keyRemoteTimeout)
-	defer cancel()
-	conn, err := DialRequester(ctx, r.addr, TransportOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("the master at %s could not be contacted, is it running? %w", r.addr, err)
-	}
-	defer conn.Close()
-	answer, err := conn.Request(ctx, body)
-	if err != nil {
-		return nil, fmt.Errorf("ask the master at %s: %w", r.addr, err)
-	}
-	return DecodeWire(answer)
-}
+// Close ends the connection to the master.
+func (r *keyRemote) Close() { r.client.Close() }
 
 // wheel calls a wheel function and returns its result.
 func (r *keyRemote) wheel(fun string, args ...any) (*Map, error) {
 	load := NewMap("cmd", "wheel", "fun", "key."+fun, "arg", NewList(args...), "kwarg", NewMap())
 	load.Merge(r.auth)
-	answer, err := r.ask(load)
+	answer, err := r.client.ask(context.Background(), load)
 	if err != nil {
 		return nil, err
 	}
