@@ -90,6 +90,9 @@ func runDaemon(std Stdio, name string, o *Options, log *slog.Logger, background 
 		os.Unsetenv(daemonPipeEnv)
 	}
 	fail := func(code int, err error) int {
+		if err == nil {
+			return code
+		}
 		log.Log(context.Background(), LevelCritical, err.Error())
 		return code
 	}
@@ -121,7 +124,7 @@ func runDaemon(std Stdio, name string, o *Options, log *slog.Logger, background 
 			case err == nil:
 				return 0
 			case errors.As(err, &exit):
-				return fail(exit.Code, err)
+				return fail(exit.Code, exit.Err)
 			}
 			return fail(1, err)
 		case <-deadline:

@@ -28,13 +28,19 @@ var (
 	errMasterChanged = errors.New("the master's key has changed")
 )
 
-// ExitError ends the program with a code that init scripts know.
+// ExitError ends the program with a code that init scripts know. Err is nil
+// when everything has been said.
 type ExitError struct {
 	Code int
 	Err  error
 }
 
-func (e *ExitError) Error() string { return e.Err.Error() }
+func (e *ExitError) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("exit code %d", e.Code)
+	}
+	return e.Err.Error()
+}
 func (e *ExitError) Unwrap() error { return e.Err }
 
 const (

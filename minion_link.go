@@ -330,7 +330,7 @@ func (l *masterLink) login(ctx context.Context, old *Session) (*Session, error) 
 				pause := max(l.opts.Duration("random_reauth_delay"), 0)
 				l.log.Log(ctx, LevelCritical, err.Error())
 				sleepContext(ctx, pause+rand.N(pause+time.Millisecond))
-				return nil, &ExitError{exitKeyRejected, err}
+				return nil, &ExitError{Code: exitKeyRejected}
 			}
 			l.complain(slog.LevelError, fmt.Sprintf("The master %s rejected our key; trying again every %v", l.current, wait))
 		case errors.Is(err, errAuthFull), errors.Is(err, errMasterChanged):
