@@ -239,6 +239,9 @@ func checkLogin(req *AuthRequest, r *AuthReply, token string, known *PublicKey, 
 	default:
 		return nil, fmt.Errorf("login: the master answered %s", r.Ret)
 	}
+	if known != nil && !known.Equal(master) {
+		token = "" // a new master, which we have reason to trust, could not read it
+	}
 	s, err := openSession(r, token, master, c, p, old)
 	if err != nil {
 		return nil, err
