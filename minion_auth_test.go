@@ -25,15 +25,6 @@ func (k *memoryKeys) Load() ([]byte, error) {
 
 func (k *memoryKeys) Store(pem []byte) error { k.pem = pem; return nil }
 
-func testKey(t *testing.T) *PrivateKey {
-	t.Helper()
-	k, err := GenerateKey(2048)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return k
-}
-
 // loginBox is a minion and a master that answers one login, honestly unless a
 // test bends the reply.
 type loginBox struct {
@@ -47,7 +38,7 @@ type loginBox struct {
 	nonceOf        func(req *AuthRequest) string
 }
 
-func newLoginBox(t *testing.T, minion, master *PrivateKey) *loginBox {
+func newLoginBox(minion, master *PrivateKey) *loginBox {
 	keys := &memoryKeys{}
 	return &loginBox{
 		minion: minion, master: master, aes: GenerateKeyString(), session: GenerateKeyString(), keys: keys, signWith: master,
@@ -95,7 +86,7 @@ func (b *loginBox) login(t *testing.T, old *Session) (*Session, error) {
 }
 
 func TestLoginTakesAnHonestMasterAndRemembersItsKey(t *testing.T) {
-	b := newLoginBox(t, testKey(t), testKey(t))
+	b := newLoginBox(masterTestKeys()[0], masterTestKeys()[1])
 	s, err := b.login(t, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +109,7 @@ func TestLoginTakesAnHonestMasterAndRemembersItsKey(t *testing.T) {
 }
 
 func TestLoginWithoutSessionKeyIsVersion2(t *testing.T) {
-	b := newLoginBox(t, testKey(t), testKey(t))
+	b := newLoginBox(masterTestKeys()[0], masterTestKeys()[1])
 	b.bend = func(_ *AuthRequest, r *AuthReply) { r.Session = nil }
 	s, err := b.login(t, nil)
 	if err != nil || s.Version != 2 || s.Requests != s.AES {
@@ -127,7 +118,7 @@ func TestLoginWithoutSessionKeyIsVersion2(t *testing.T) {
 }
 
 func TestLoginRefusesWhatIsNotRight(t *testing.T) {
-	minion, master, other := testKey(t), testKey(t), testKey(t)
+	minion, master, other := masterTestKeys()[0], masterTestKeys()[1], masterTestKeys()[2]
 	dir := t.TempDir()
 	signFile := filepath.Join(dir, "master_sign.pub")
 	if err := os.WriteFile(signFile, []byte(other.PublicPEM()), 0o600); err != nil {
@@ -182,11 +173,13 @@ func TestLoginRefusesWhatIsNotRight(t *testing.T) {
 			b.bend = func(_ *AuthRequest, r *AuthReply) { r.PubSig = pubSig(t, master, r.PubKey) }
 		}, "not signed with master_sign.pub", nil},
 		{"weak master key", func(b *loginBox) {
-			b.bend = func(_ *AuthRequest, r *AuthReply) { r.PubKey = "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----" }
+			b.bend = func(_ *AuthRequest, r *AuthReply) {
+				r.PubKey = "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----"
+			}
 		}, "key of the master", nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			b := newLoginBox(t, minion, master)
+			b := newLoginBox(minion, master)
 			tc.set(b)
 			before := string(b.keys.pem)
 			_, err := b.login(t, nil)
@@ -210,12 +203,12 @@ func pubSig(t *testing.T, by *PrivateKey, text string) string {
 }
 
 func TestLoginFollowsASignedNewMasterKey(t *testing.T) {
-	minion, oldMaster, newMaster, sign := testKey(t), testKey(t), testKey(t), testKey(t)
+	minion, oldMaster, newMaster, sign := masterTestKeys()[0], masterTestKeys()[1], masterTestKeys()[2], masterTestKeys()[3]
 	signFile := filepath.Join(t.TempDir(), "master_sign.pub")
 	if err := os.WriteFile(signFile, []byte(sign.PublicPEM()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	b := newLoginBox(t, minion, newMaster)
+	b := newLoginBox(minion, newMaster)
 	b.keys.pem = []byte(oldMaster.PublicPEM())
 	b.policy.SignKey = signFile
 	b.bend = func(_ *AuthRequest, r *AuthReply) { r.PubSig = pubSig(t, sign, r.PubKey) }
@@ -228,8 +221,8 @@ func TestLoginFollowsASignedNewMasterKey(t *testing.T) {
 }
 
 func TestOpenModeTakesAnotherMaster(t *testing.T) {
-	b := newLoginBox(t, testKey(t), testKey(t))
-	b.keys.pem = []byte(testKey(t).PublicPEM())
+	b := newLoginBox(masterTestKeys()[0], masterTestKeys()[1])
+	b.keys.pem = []byte(masterTestKeys()[2].PublicPEM())
 	b.policy.OpenMode = true
 	if _, err := b.login(t, nil); err != nil {
 		t.Fatal(err)
@@ -240,7 +233,7 @@ func TestOpenModeTakesAnotherMaster(t *testing.T) {
 }
 
 func TestStoredMasterKeyWithOtherLineEndsIsTheSame(t *testing.T) {
-	b := newLoginBox(t, testKey(t), testKey(t))
+	b := newLoginBox(masterTestKeys()[0], masterTestKeys()[1])
 	b.keys.pem = []byte("\n" + strings.ReplaceAll(b.master.PublicPEM(), "\n", "\r\n") + "\r\n\r\n")
 	if _, err := b.login(t, nil); err != nil {
 		t.Error(err)

@@ -10,20 +10,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 func discardLog() *slog.Logger { return slog.New(slog.DiscardHandler) }
-
-// eventually polls a fact until it holds.
-func eventually(t *testing.T, what string, fact func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !fact(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s did not come true", what)
-		}
-	}
-}
 
 func testJob(jid, fun string) *PublishLoad {
 	return &PublishLoad{Funs: []string{fun}, Args: []*List{NewList()}, JID: jid, Tgt: "*", TgtType: "glob",
