@@ -4,6 +4,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/user"
@@ -36,6 +37,10 @@ func appletMaster(args []string, std Stdio) int {
 			if err != nil {
 				return err
 			}
+			m.Eauth = NewEauth(o, log)
+			runners := NewRunnerClient(o, log, io.Discard)
+			defer runners.Close()
+			m.Runners = runners
 			running.Store(m)
 			done := make(chan error, 1)
 			go func() { done <- m.Run(ctx) }()

@@ -157,11 +157,8 @@ func (m *Master) eauthIdentity(ctx context.Context, credentials *Map) (identity,
 		m.log.Info(fmt.Sprintf("external_auth %s: %v", shortRepr(eauth), err))
 		return identity{}, bad
 	}
-	rules := m.eauthRules(eauth, name, groups)
-	if len(rules) == 0 {
-		return identity{}, bad
-	}
-	return identity{name: name, groups: groups, limited: true, rules: rules}, nil
+	// Without a rule he is known, and may do nothing.
+	return identity{name: name, groups: groups, limited: true, rules: m.eauthRules(eauth, name, groups)}, nil
 }
 
 func firstOf(a, b string) string {

@@ -22,7 +22,7 @@ func cryptHash(algorithm, salt, password string) string {
 	case "sha256":
 		return shaCrypt("$5$", salt, password, sha256.New, sha256Order())
 	case "md5":
-		return md5Crypt(salt, password)
+		return md5Crypt("$1$", salt, password)
 	}
 	return ""
 }
@@ -141,7 +141,8 @@ func shaCrypt(prefix, salt, password string, newHash func() hash.Hash, order []i
 	return out.String()
 }
 
-func md5Crypt(salt, password string) string {
+// md5Crypt is the scheme of $1$, and of Apache's $apr1$.
+func md5Crypt(magic, salt, password string) string {
 	salt, _, _ = strings.Cut(salt, "$")
 	if len(salt) > 8 {
 		salt = salt[:8]
@@ -154,7 +155,7 @@ func md5Crypt(salt, password string) string {
 	b := h.Sum(nil)
 	h = md5.New()
 	h.Write(key)
-	h.Write([]byte("$1$"))
+	h.Write([]byte(magic))
 	h.Write(s)
 	for n := len(key); n > 0; n -= 16 {
 		h.Write(b[:min(16, n)])
@@ -188,7 +189,7 @@ func md5Crypt(salt, password string) string {
 		a = h.Sum(nil)
 	}
 	var out strings.Builder
-	out.WriteString("$1$" + salt + "$")
+	out.WriteString(magic + salt + "$")
 	for _, o := range [][3]int{{0, 6, 12}, {1, 7, 13}, {2, 8, 14}, {3, 9, 15}, {4, 10, 5}} {
 		crypt64(&out, uint32(a[o[0]])<<16|uint32(a[o[1]])<<8|uint32(a[o[2]]), 4)
 	}

@@ -49,18 +49,25 @@ func jobDescription(load *Map, minions []string) *Map {
 		m.Set("Metadata", load.Value("metadata"))
 	case load.Map("kwargs").Has("metadata"):
 		m.Set("Metadata", load.Map("kwargs").Value("metadata"))
-	default:
-		for _, a := range toItems(load.Value("arg")) {
-			if kw, ok := a.(*Map); ok && kw.Value("__kwarg__") == true && kw.Has("metadata") {
-				m.Set("Metadata", kw.Value("metadata"))
-				break
-			}
-		}
 	}
 	if minions != nil {
 		m.Set("Minions", Strings(minions))
 	}
 	return m
+}
+
+// jobMetadata is what search_metadata looks at: the job's metadata, also where
+// it was given as an argument of the function.
+func jobMetadata(load *Map) *Map {
+	if m, ok := jobDescription(load, nil).Value("Metadata").(*Map); ok {
+		return m
+	}
+	for _, a := range toItems(load.Value("arg")) {
+		if kw, ok := a.(*Map); ok && kw.Value("__kwarg__") == true && kw.Has("metadata") {
+			return kw.Map("metadata")
+		}
+	}
+	return nil
 }
 
 // jobStartTime is the time that a job id stands for, as jobs show it.
@@ -229,11 +236,11 @@ func anyGlob(globs []*Glob, texts ...string) bool {
 }
 
 // jobFilter builds the test for list_jobs.
-func jobFilter(a runListJobsArgs) (func(desc *Map, jid string) bool, error) {
-	var tests []func(desc *Map, jid string) bool
+func jobFilter(a runListJobsArgs) (func(desc *Map, s JobSummary) bool, error) {
+	var tests []func(desc *Map, s JobSummary) bool
 	if m, ok := a.SearchMetadata.(*Map); ok && m.Len() > 0 {
-		tests = append(tests, func(desc *Map, _ string) bool {
-			have, _ := desc.Value("Metadata").(*Map)
+		tests = append(tests, func(_ *Map, s JobSummary) bool {
+			have := jobMetadata(s.Load)
 			for k, want := range m.All() {
 				if v, ok := have.Get(k); ok && Equal(v, want) {
 					return true
@@ -242,11 +249,11 @@ func jobFilter(a runListJobsArgs) (func(desc *Map, jid string) bool, error) {
 			return false
 		})
 	} else if Truth(a.SearchMetadata) {
-		tests = append(tests, func(*Map, string) bool { return false })
+		tests = append(tests, func(*Map, JobSummary) bool { return false })
 	}
 	if Truth(a.SearchTarget) {
 		globs := patternList(a.SearchTarget)
-		tests = append(tests, func(desc *Map, _ string) bool {
+		tests = append(tests, func(desc *Map, _ JobSummary) bool {
 			var texts []string
 			for _, t := range toItems(desc.Value("Target")) {
 				texts = append(texts, Str(t))
@@ -256,7 +263,7 @@ func jobFilter(a runListJobsArgs) (func(desc *Map, jid string) bool, error) {
 	}
 	if Truth(a.SearchFunction) {
 		globs := patternList(a.SearchFunction)
-		tests = append(tests, func(desc *Map, _ string) bool {
+		tests = append(tests, func(desc *Map, _ JobSummary) bool {
 			var texts []string
 			for _, f := range toItems(desc.Value("Function")) {
 				texts = append(texts, Str(f))
@@ -275,17 +282,17 @@ func jobFilter(a runListJobsArgs) (func(desc *Map, jid string) bool, error) {
 		if err != nil {
 			return nil, err
 		}
-		tests = append(tests, func(_ *Map, jid string) bool {
-			t, ok := JIDTime(jid)
+		tests = append(tests, func(_ *Map, s JobSummary) bool {
+			t, ok := JIDTime(s.JID)
 			if !ok {
 				return false
 			}
 			return limit.after && !t.Before(at) || !limit.after && !t.After(at)
 		})
 	}
-	return func(desc *Map, jid string) bool {
+	return func(desc *Map, s JobSummary) bool {
 		for _, t := range tests {
-			if !t(desc, jid) {
+			if !t(desc, s) {
 				return false
 			}
 		}
@@ -324,7 +331,7 @@ func listJobs(c *Call, a runListJobsArgs) (*Map, error) {
 	ret := NewMap()
 	err = c.Runner.Jobs.list(func(s JobSummary) bool {
 		desc := jobDescription(s.Load, nil)
-		if fits(desc, s.JID) {
+		if fits(desc, s) {
 			desc.Set("StartTime", jobStartTime(s.JID))
 			ret.Set(s.JID, desc)
 		}

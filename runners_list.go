@@ -16,6 +16,7 @@ func builtinRunners() []moduleEntry {
 		{name: "mine", load: mineRunner},
 		{name: "network", load: networkRunner},
 		{name: "pillar", load: pillarRunner},
+		{name: "reactor", load: reactorRunner},
 		{name: "salt", load: saltRunner},
 		{name: "saltutil", load: saltutilRunner},
 		{name: "sdb", load: sdbRunner},
