@@ -186,16 +186,13 @@ func (e *yamlEmitter) item(v any) *yamlItem {
 		return e.collection(v, func(n *yamlItem) { e.fillMap(n, "map", v) })
 	case *Set:
 		return e.collection(v, func(n *yamlItem) { e.fillMap(n, "set", &v.m) })
-	case YAMLValuer:
-		return e.item(v.YAMLValue())
+	case Plainer:
+		return e.item(v.PlainValue())
 	case Object:
 		return e.scalar("null", "NULL")
 	}
 	return e.item(FromGo(v))
 }
-
-// YAMLValuer is an Object that has a plain value to be written in its place.
-type YAMLValuer interface{ YAMLValue() any }
 
 func (e *yamlEmitter) collection(id any, fill func(*yamlItem)) *yamlItem {
 	if id != nil {

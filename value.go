@@ -35,6 +35,14 @@ type Object interface {
 	Truth() bool
 }
 
+// Plainer is an Object that stands for a value of the model: it equals that
+// value, hashes like it, and is written as it. Text that a template marked as
+// safe is one.
+type Plainer interface {
+	Object
+	PlainValue() any
+}
+
 // NewList makes a list of the given values, unchanged.
 func NewList(items ...any) *List { return &List{Items: items} }
 
@@ -112,11 +120,14 @@ func hashKey(k any) (any, bool) {
 			if !ok {
 				return nil, false
 			}
-			fmt.Fprintf(&b, "%T:%v\x00", h, h)
+			text := fmt.Sprint(h)
+			fmt.Fprintf(&b, "%T%d:%s", h, len(text), text)
 		}
 		return tupleKey(b.String()), true
-	case *List, *Map:
+	case *List, *Map, *Set:
 		return nil, false
+	case Plainer:
+		return hashKey(k.PlainValue())
 	}
 	if reflect.TypeOf(k).Comparable() {
 		return k, true
@@ -299,30 +310,52 @@ func (m *Map) SortedKeys() []any {
 	return keys
 }
 
-// DeepCopy copies lists and maps all the way down; other values are shared.
-func DeepCopy(v any) any {
+// DeepCopy copies lists and maps all the way down; other values are shared. A
+// container that is in v twice (or in itself) is one container in the copy too.
+func DeepCopy(v any) any { return deepCopy(v, nil) }
+
+func deepCopy(v any, made map[any]any) any {
 	switch v := v.(type) {
 	case *List:
+		if c, ok := made[v]; ok {
+			return c
+		}
+		if made == nil {
+			made = map[any]any{}
+		}
 		c := &List{Items: make([]any, len(v.Items))}
+		made[v] = c
 		for i, item := range v.Items {
-			c.Items[i] = DeepCopy(item)
+			c.Items[i] = deepCopy(item, made)
 		}
 		return c
 	case Tuple:
+		if made == nil {
+			made = map[any]any{}
+		}
 		c := make(Tuple, len(v))
 		for i, item := range v {
-			c[i] = DeepCopy(item)
+			c[i] = deepCopy(item, made)
 		}
 		return c
 	case *Map:
 		if v == nil {
 			return v
 		}
+		if c, ok := made[v]; ok {
+			return c
+		}
+		if made == nil {
+			made = map[any]any{}
+		}
 		c := v.Clone()
+		made[v] = c
 		for i := range c.vals {
-			c.vals[i] = DeepCopy(c.vals[i])
+			c.vals[i] = deepCopy(c.vals[i], made)
 		}
 		return c
+	case *Set:
+		return NewSet(v.Items()...)
 	}
 	return v
 }
@@ -417,7 +450,16 @@ func isNumber(v any) bool {
 
 // Equal is Python's ==: 1 == 1.0 == True, a list never equals a tuple, maps
 // compare without regard to order.
-func Equal(a, b any) bool {
+func Equal(a, b any) bool { return equalValues(a, b, 0) }
+
+// maxValueDepth bounds the comparison and copying of nested values, since a
+// list can contain itself.
+const maxValueDepth = 1000
+
+func equalValues(a, b any, depth int) bool {
+	if depth > maxValueDepth {
+		return false
+	}
 	if isNumber(a) && isNumber(b) {
 		c, ok := compareNumbers(a, b)
 		return ok && c == 0
@@ -426,17 +468,20 @@ func Equal(a, b any) bool {
 	case nil:
 		return b == nil
 	case string:
-		s, ok := b.(string)
-		return ok && a == s
+		if s, ok := b.(string); ok {
+			return a == s
+		}
+		p, ok := b.(Plainer)
+		return ok && equalValues(a, p.PlainValue(), depth+1)
 	case []byte:
 		s, ok := b.([]byte)
 		return ok && string(a) == string(s)
 	case *List:
 		l, ok := b.(*List)
-		return ok && (a == l || equalItems(a.Items, l.Items))
+		return ok && (a == l || equalItems(a.Items, l.Items, depth+1))
 	case Tuple:
 		t, ok := b.(Tuple)
-		return ok && equalItems(a, t)
+		return ok && equalItems(a, t, depth+1)
 	case *Map:
 		m, ok := b.(*Map)
 		if !ok || a.Len() != m.Len() {
@@ -447,11 +492,16 @@ func Equal(a, b any) bool {
 		}
 		for k, v := range a.All() {
 			w, ok := m.Get(k)
-			if !ok || !Equal(v, w) {
+			if !ok || !equalValues(v, w, depth+1) {
 				return false
 			}
 		}
 		return true
+	case *Set:
+		s, ok := b.(*Set)
+		return ok && a.EqualTo(s)
+	case Plainer:
+		return equalValues(a.PlainValue(), b, depth+1)
 	}
 	if b == nil || !reflect.TypeOf(a).Comparable() || !reflect.TypeOf(b).Comparable() {
 		return false
@@ -459,12 +509,12 @@ func Equal(a, b any) bool {
 	return a == b
 }
 
-func equalItems(a, b []any) bool {
+func equalItems(a, b []any, depth int) bool {
 	if len(a) != len(b) {
 		return false
 	}
 	for i := range a {
-		if !Equal(a[i], b[i]) {
+		if !equalValues(a[i], b[i], depth) {
 			return false
 		}
 	}
@@ -473,7 +523,12 @@ func equalItems(a, b []any) bool {
 
 // Compare orders a and b as Python's < does. Values without an order between
 // them are an error with Python's wording, for the operator "<".
-func Compare(a, b any) (int, error) {
+func Compare(a, b any) (int, error) { return compareValues(a, b, 0) }
+
+func compareValues(a, b any, depth int) (int, error) {
+	if depth > maxValueDepth {
+		return 0, fmt.Errorf("maximum recursion depth exceeded in comparison")
+	}
 	if isNumber(a) && isNumber(b) {
 		c, _ := compareNumbers(a, b)
 		return c, nil
@@ -483,28 +538,33 @@ func Compare(a, b any) (int, error) {
 		if y, ok := b.(string); ok {
 			return strings.Compare(x, y), nil
 		}
+		if p, ok := b.(Plainer); ok {
+			return compareValues(a, p.PlainValue(), depth+1)
+		}
+	case Plainer:
+		return compareValues(x.PlainValue(), b, depth+1)
 	case []byte:
 		if y, ok := b.([]byte); ok {
 			return strings.Compare(string(x), string(y)), nil
 		}
 	case *List:
 		if y, ok := b.(*List); ok {
-			return compareItems(x.Items, y.Items)
+			return compareItems(x.Items, y.Items, depth+1)
 		}
 	case Tuple:
 		if y, ok := b.(Tuple); ok {
-			return compareItems(x, y)
+			return compareItems(x, y, depth+1)
 		}
 	}
 	return 0, fmt.Errorf("'<' not supported between instances of '%s' and '%s'", TypeName(a), TypeName(b))
 }
 
-func compareItems(a, b []any) (int, error) {
+func compareItems(a, b []any, depth int) (int, error) {
 	for i := 0; i < len(a) && i < len(b); i++ {
 		if Equal(a[i], b[i]) {
 			continue
 		}
-		return Compare(a[i], b[i])
+		return compareValues(a[i], b[i], depth)
 	}
 	return len(a) - len(b), nil
 }

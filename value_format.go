@@ -44,24 +44,50 @@ func Repr(v any) string {
 		return reprString(v)
 	}
 	var b strings.Builder
-	writeRepr(&b, v, 0)
+	writeRepr(&b, v, nil)
 	return b.String()
 }
 
-// maxReprDepth bounds nesting: a template can make a list that contains itself.
+// reprPath is the chain of containers being printed, for those that contain
+// themselves.
+type reprPath struct {
+	container any
+	outer     *reprPath
+	depth     int
+}
+
+// pathRepr is an Object that prints other values in itself.
+type pathRepr interface {
+	reprInto(b *strings.Builder, path *reprPath)
+}
+
+// maxReprDepth bounds nesting.
 const maxReprDepth = 200
 
-func writeRepr(b *strings.Builder, v any, depth int) {
-	if depth > maxReprDepth {
-		b.WriteString("...")
-		return
+// enter adds a container to the path, or says that it is on it already (or that
+// the path is too long).
+func (p *reprPath) enter(container any) (*reprPath, bool) {
+	inner := &reprPath{container: container, outer: p}
+	if p != nil {
+		if inner.depth = p.depth + 1; inner.depth > maxReprDepth {
+			return p, false
+		}
 	}
+	for q := p; q != nil; q = q.outer {
+		if q.container == container {
+			return p, false
+		}
+	}
+	return inner, true
+}
+
+func writeRepr(b *strings.Builder, v any, path *reprPath) {
 	items := func(list []any) {
 		for i, item := range list {
 			if i > 0 {
 				b.WriteString(", ")
 			}
-			writeRepr(b, item, depth+1)
+			writeRepr(b, item, path)
 		}
 	}
 	switch v := v.(type) {
@@ -72,12 +98,22 @@ func writeRepr(b *strings.Builder, v any, depth int) {
 	case []byte:
 		b.WriteString(reprBytes(v))
 	case *List:
+		var ok bool
+		if path, ok = path.enter(v); !ok {
+			b.WriteString("[...]")
+			return
+		}
 		b.WriteByte('[')
 		if v != nil {
 			items(v.Items)
 		}
 		b.WriteByte(']')
 	case Tuple:
+		var ok bool
+		if path, ok = path.enter(new(byte)); !ok { // a tuple has no identity, only a depth
+			b.WriteString("(...)")
+			return
+		}
 		b.WriteByte('(')
 		items(v)
 		if len(v) == 1 {
@@ -85,6 +121,11 @@ func writeRepr(b *strings.Builder, v any, depth int) {
 		}
 		b.WriteByte(')')
 	case *Map:
+		var ok bool
+		if path, ok = path.enter(v); !ok {
+			b.WriteString("{...}")
+			return
+		}
 		b.WriteByte('{')
 		first := true
 		for k, item := range v.All() {
@@ -92,15 +133,17 @@ func writeRepr(b *strings.Builder, v any, depth int) {
 				b.WriteString(", ")
 			}
 			first = false
-			writeRepr(b, k, depth+1)
+			writeRepr(b, k, path)
 			b.WriteString(": ")
-			writeRepr(b, item, depth+1)
+			writeRepr(b, item, path)
 		}
 		b.WriteByte('}')
+	case pathRepr:
+		v.reprInto(b, path)
 	case Object:
 		b.WriteString(v.Repr())
 	default:
-		writeRepr(b, FromGo(v), depth+1)
+		writeRepr(b, FromGo(v), path)
 	}
 }
 

@@ -114,8 +114,8 @@ func (w *jsonWriter) write(v any, depth int) error {
 			return fmt.Errorf("Object of type set is not JSON serializable")
 		}
 		return w.array(v, v.Items(), depth)
-	case YAMLValuer:
-		return w.write(v.YAMLValue(), depth)
+	case Plainer:
+		return w.write(v.PlainValue(), depth)
 	case Object:
 		if w.strict {
 			return fmt.Errorf("Object of type %s is not JSON serializable", v.TypeName())
