@@ -2,6 +2,7 @@
 package main
 
 import (
+	"strings"
 	"unicode/utf8"
 )
 
@@ -251,7 +252,7 @@ func (r *JinjaRun) contains(container, v any) (bool, error) {
 			}
 			return false, jinjaTypeError("'in <string>' requires string as left operand, not %s", TypeName(v))
 		}
-		return containsText(s, sub), nil
+		return strings.Contains(s, sub), nil
 	case *List:
 		return among(c.Items)
 	case Tuple:
@@ -300,7 +301,7 @@ func (r *JinjaRun) contains(container, v any) (bool, error) {
 			}
 			return false, nil
 		case []byte:
-			return containsText(string(c), string(v)), nil
+			return strings.Contains(string(c), string(v)), nil
 		}
 		return false, jinjaTypeError("a bytes-like object is required, not '%s'", TypeName(v))
 	case *JinjaIterator:

@@ -9,8 +9,6 @@ import (
 	"strings"
 )
 
-func containsText(s, sub string) bool { return strings.Contains(s, sub) }
-
 func (n *jBinary) eval(r *JinjaRun) (any, error) {
 	a, err := n.left.eval(r)
 	if err != nil {
