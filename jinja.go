@@ -520,3 +520,29 @@ func (r *JinjaRun) template(name string) (*JinjaTemplate, error) {
 	r.loaded[name] = t
 	return t, nil
 }
+
+// SetOption sets an option by the name that Jinja's Environment has for it.
+func (env *JinjaEnv) SetOption(name string, v any) error {
+	texts := map[string]*string{
+		"block_start_string": &env.Syntax.BlockStart, "block_end_string": &env.Syntax.BlockEnd,
+		"variable_start_string": &env.Syntax.VariableStart, "variable_end_string": &env.Syntax.VariableEnd,
+		"comment_start_string": &env.Syntax.CommentStart, "comment_end_string": &env.Syntax.CommentEnd,
+		"line_statement_prefix": &env.Syntax.LineStatementPrefix, "line_comment_prefix": &env.Syntax.LineCommentPrefix,
+		"newline_sequence": &env.Syntax.NewlineSequence,
+	}
+	flags := map[string]*bool{"trim_blocks": &env.Syntax.TrimBlocks, "lstrip_blocks": &env.Syntax.LstripBlocks,
+		"keep_trailing_newline": &env.Syntax.KeepTrailingNewline, "autoescape": &env.Autoescape}
+	if p := texts[name]; p != nil {
+		s, ok := v.(string)
+		if !ok && v != nil || s == "" && !strings.HasPrefix(name, "line_") {
+			return fmt.Errorf("the Jinja option %s must be a text that is not empty", name)
+		}
+		*p = s
+		return nil
+	}
+	if p := flags[name]; p != nil {
+		*p = Truth(v)
+		return nil
+	}
+	return fmt.Errorf("there is no Jinja option %s", name)
+}

@@ -36,14 +36,14 @@ func filterWordwrap(r *JinjaRun, v any, a []any, _ JinjaKwargs) (any, error) {
 	}
 	lines := splitLines(s, false)
 	for i, line := range lines {
-		lines[i] = strings.Join(wrapText(line, int(width), breakLong, hyphens), sep)
+		lines[i] = strings.Join(jinjaWrapText(line, int(width), breakLong, hyphens), sep)
 	}
 	return strings.Join(lines, sep), nil
 }
 
-// wrapChunks splits a line into words, white space, and where hyphens may break
+// jinjaWrapChunks splits a line into words, white space, and where hyphens may break
 // the pieces of words.
-func wrapChunks(s string, hyphens bool) []string {
+func jinjaWrapChunks(s string, hyphens bool) []string {
 	var out []string
 	for s != "" {
 		blank := func(r rune) bool { return strings.ContainsRune("\t\n\v\f\r ", r) }
@@ -85,9 +85,9 @@ func splitHyphens(word string) []string {
 	return append(out, string(rs[start:]))
 }
 
-// wrapText is textwrap.wrap for one paragraph.
-func wrapText(s string, width int, breakLong, hyphens bool) []string {
-	chunks := wrapChunks(s, hyphens)
+// jinjaWrapText is textwrap.wrap for one paragraph.
+func jinjaWrapText(s string, width int, breakLong, hyphens bool) []string {
+	chunks := jinjaWrapChunks(s, hyphens)
 	var lines []string
 	length := utf8.RuneCountInString
 	blank := func(s string) bool { return strings.TrimFunc(s, isPythonSpace) == "" }
