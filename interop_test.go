@@ -83,7 +83,7 @@ func newPair(t *testing.T, master, minion side) *pair {
 	}
 	p := &pair{t: t, master: master, minion: minion, root: root, ports: ports, procs: map[string]*exec.Cmd{}}
 	t.Cleanup(p.end)
-	p.file("etc/master", fmt.Sprintf("interface: 127.0.0.1\npublish_port: %d\nret_port: %d\nuser: root\nroot_dir: %s/master\npki_dir: %[3]s/master/pki\ncachedir: %[3]s/master/cache\nsock_dir: %[3]s/run\nlog_file: %[3]s/master.log\npidfile: %[3]s/master.pid\nworker_threads: 3\nloop_interval: 1\ngather_job_timeout: 5\ntimeout: 10\nfile_recv: True\nfile_roots:\n  base: [%[3]s/srv]\npillar_roots:\n  base: [%[3]s/pillar]\npeer:\n  .*:\n    - test.*\n", ports[0], ports[1], root))
+	p.file("etc/master", fmt.Sprintf("interface: 127.0.0.1\npublish_port: %d\nret_port: %d\nuser: root\nroot_dir: %s/master\npki_dir: %[3]s/master/pki\ncachedir: %[3]s/master/cache\nsock_dir: %[3]s/run\nlog_file: %[3]s/master.log\npidfile: %[3]s/master.pid\nworker_threads: 3\nloop_interval: 1\ngather_job_timeout: 5\ntimeout: 10\nfile_recv: True\nmax_event_size: 20000000\nfile_roots:\n  base: [%[3]s/srv]\npillar_roots:\n  base: [%[3]s/pillar]\npeer:\n  .*:\n    - test.*\n", ports[0], ports[1], root))
 	p.file("etc/m/minion", fmt.Sprintf("master: 127.0.0.1\nmaster_port: %d\npublish_port: %d\nid: %s\nuser: root\nroot_dir: %s/minion\npki_dir: %[4]s/minion/pki\ncachedir: %[4]s/minion/cache\nsock_dir: %[4]s/minion/run\nlog_file: %[4]s/minion.log\npidfile: %[4]s/minion.pid\nacceptance_wait_time: 1\nrandom_reauth_delay: 1\nrecon_default: 100\nrecon_max: 500\nmine_functions:\n  test.echo:\n    - from the mine\n", ports[1], ports[0], interopMinion, root))
 	p.file("pillar/top.sls", "base:\n  '*':\n    - common\n")
 	p.file("pillar/common.sls", "who: {{ grains['id'] }}\nnested:\n  list: [1, two, 3.5]\n")
