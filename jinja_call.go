@@ -20,7 +20,7 @@ type JinjaFilter struct {
 	params  []jinjaParam
 	varArgs bool
 	varKw   bool
-	style   byte // 'p' Python function, 'c' C function
+	style   byte // 'p' Python function, 'c' C function, 'd' C function with newer wording
 	hidden  int  // parameters before the first of params
 	fn      jinjaImpl
 }
@@ -128,7 +128,7 @@ func (f *JinjaFilter) bind(args []any, kw JinjaKwargs) ([]any, JinjaKwargs, erro
 			given |= 1 << i
 		case f.varKw:
 			rest = append(rest, k)
-		case f.style == 'c' && n == 0:
+		case f.style == 'd' || f.style == 'c' && n == 0:
 			return nil, nil, jinjaTypeError("%s() takes no keyword arguments", f.name)
 		case f.style == 'c':
 			return nil, nil, jinjaTypeError("%s is an invalid keyword argument for %s()", Repr(k.Name), f.short())
@@ -174,6 +174,9 @@ func jinjaPlural(n int, word string) string {
 
 func (f *JinjaFilter) tooMany(got int) error {
 	n, req := len(f.params), f.required()
+	if f.style == 'd' {
+		return jinjaTypeError("%s() takes at most %d arguments (%d given)", f.short(), n, got)
+	}
 	if f.style == 'c' {
 		switch {
 		case n == 0:
@@ -197,6 +200,9 @@ func (f *JinjaFilter) tooMany(got int) error {
 }
 
 func (f *JinjaFilter) tooFew(got int, missing []string) error {
+	if f.style == 'd' {
+		return jinjaTypeError("%s() takes at least 1 argument (0 given)", f.short())
+	}
 	if f.style == 'c' {
 		n, req := len(f.params), f.required()
 		if n == 1 {

@@ -258,7 +258,7 @@ func (n *jAttr) eval(r *JinjaRun) (any, error) {
 // getAttr is obj.name: a method or attribute first, then an item.
 func (r *JinjaRun) getAttr(obj any, name string) (any, error) {
 	if u, ok := obj.(*JinjaUndefined); ok {
-		return r.undefinedAccess(u, name)
+		return r.undefinedAccess(u)
 	}
 	v, ok, err := r.ownAttr(obj, name)
 	if ok || err != nil {
@@ -278,12 +278,9 @@ func (r *JinjaRun) getAttr(obj any, name string) (any, error) {
 	return r.undefinedAttr(obj, name), nil
 }
 
-func (r *JinjaRun) undefinedAccess(u *JinjaUndefined, name string) (any, error) {
+func (r *JinjaRun) undefinedAccess(u *JinjaUndefined) (any, error) {
 	if u.Kind == JinjaChainable && u.Class == "" {
 		return u, nil
-	}
-	if strings.HasPrefix(name, "__") && strings.HasSuffix(name, "__") {
-		return r.undefinedAttr(u, name), nil
 	}
 	return nil, u.fail()
 }
@@ -633,23 +630,13 @@ func (n *jSlice) apply(r *JinjaRun, obj any) (any, error) {
 		}
 		return nil, o.fail()
 	}
-	slice := "slice("
-	for i, e := range []jinjaExpr{n.start, n.stop, n.step} {
-		var v any
-		if e != nil {
-			var err error
-			if v, err = e.eval(r); err != nil {
-				return nil, err
-			}
-		}
-		if i > 0 {
-			slice += ", "
-		}
-		slice += Repr(v)
+	if _, _, _, err := n.bounds(r, 0); err != nil {
+		return nil, err
 	}
-	u := r.undefinedAttr(obj, nil)
-	u.Hint = r.objectName(obj) + " has no element " + slice + ")"
-	return u, nil
+	if _, ok := obj.(*Map); ok {
+		return nil, jinjaTypeError("unhashable type: 'slice'")
+	}
+	return nil, jinjaTypeError("'%s' object is not subscriptable", TypeName(obj))
 }
 
 // bind evaluates the arguments of a call.
@@ -672,6 +659,9 @@ func (a *jArgs) bind(r *JinjaRun) ([]any, JinjaKwargs, error) {
 			return nil, nil, err
 		}
 		items, err := r.items(v)
+		if isJinjaClass(err, "TypeError") {
+			return nil, nil, jinjaTypeError("Value after * must be an iterable, not %s", TypeName(v))
+		}
 		if err != nil {
 			return nil, nil, err
 		}
@@ -687,7 +677,7 @@ func (a *jArgs) bind(r *JinjaRun) ([]any, JinjaKwargs, error) {
 		}
 		m, ok := v.(*Map)
 		if !ok {
-			return nil, nil, jinjaTypeError("argument after ** must be a mapping, not %s", TypeName(v))
+			return nil, nil, jinjaTypeError("jinja2.sandbox.SandboxedEnvironment.call() argument after ** must be a mapping, not %s", TypeName(v))
 		}
 		for k, item := range m.All() {
 			name, ok := textOf(k)

@@ -367,8 +367,8 @@ func (n *jFor) run(r *JinjaRun, v any, depth0 int64) error {
 	}
 	simple, _ := n.target.(*jName)
 	scope := &jinjaScope{parent: outer}
-	count := 0
-	for ; ; count++ {
+	completed := false // a first round came to its end, not by break or continue
+	for {
 		var item any
 		var ok bool
 		if loop != nil {
@@ -407,16 +407,17 @@ func (n *jFor) run(r *JinjaRun, v any, depth0 int64) error {
 		}
 		if err := r.exec(n.body); err != nil {
 			if err == errJinjaBreak {
-				count++
 				break
 			}
 			if err != errJinjaContinue {
 				return err
 			}
+			continue
 		}
+		completed = true
 	}
 	r.scope = outer
-	if count == 0 && len(n.orElse) > 0 {
+	if !completed && len(n.orElse) > 0 {
 		return r.inScope(func() error { return r.exec(n.orElse) })
 	}
 	return nil
@@ -591,7 +592,7 @@ func (r *JinjaRun) templateOf(v any) (*JinjaTemplate, error) {
 	}
 	name, ok := textOf(v)
 	if !ok {
-		return nil, jinjaTypeError("'%s' object is not a template name", TypeName(v))
+		return nil, jinjaErr("AttributeError", "'%s' object has no attribute 'split'", TypeName(v))
 	}
 	return r.template(name)
 }
@@ -604,8 +605,13 @@ func (r *JinjaRun) selectTemplate(v any) (*JinjaTemplate, error) {
 		names = v.Items
 	case Tuple:
 		names = v
-	default:
+	case string, Markup, *JinjaUndefined:
 		return r.templateOf(v)
+	default:
+		var err error
+		if names, err = r.items(v); err != nil {
+			return nil, err
+		}
 	}
 	if len(names) == 0 {
 		return nil, jinjaErr(jinjaNoneFoundClass, "Tried to select from an empty list of templates.")

@@ -99,7 +99,7 @@ func filterAttr(r *JinjaRun, v any, a []any, _ JinjaKwargs) (any, error) {
 		return nil, err
 	}
 	if u, ok := v.(*JinjaUndefined); ok {
-		return r.undefinedAccess(u, name)
+		return r.undefinedAccess(u)
 	}
 	out, ok, err := r.ownAttr(v, name)
 	if err != nil || ok {

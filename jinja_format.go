@@ -390,11 +390,18 @@ func (r *JinjaRun) formatText(s string, args []any, kwargs *Map) (string, error)
 	return f.format(s, 2)
 }
 
+// formatSafeText is format for safe text: what is put in is escaped.
+func (r *JinjaRun) formatSafeText(s string, args []any, kwargs *Map) (string, error) {
+	f := formatter{r: r, args: args, kwargs: kwargs, safe: true}
+	return f.format(s, 2)
+}
+
 type formatter struct {
 	r      *JinjaRun
 	args   []any
 	kwargs *Map
 	auto   int
+	safe   bool // what is put in is escaped
 	manual bool
 }
 
@@ -508,7 +515,11 @@ scan:
 			return "", err
 		}
 	}
-	return f.r.formatValue(v, spec)
+	text, err := f.r.formatValue(v, spec)
+	if f.safe && err == nil {
+		text = escapeUnsafe(v, text)
+	}
+	return text, err
 }
 
 func (f *formatter) lookup(name string) (any, error) {
@@ -517,13 +528,13 @@ func (f *formatter) lookup(name string) (any, error) {
 	if end >= 0 {
 		first, rest = name[:end], name[end:]
 	}
-	if first == "" {
+	if name == "" {
 		if f.manual {
 			return nil, jinjaValueError("cannot switch from manual field specification to automatic field numbering")
 		}
 		first = strconv.Itoa(f.auto)
 		f.auto++
-	} else if isDigits(first) {
+	} else if isDigits(name) {
 		if f.auto > 0 {
 			return nil, jinjaValueError("cannot switch from manual field specification to automatic field numbering")
 		}
@@ -601,6 +612,19 @@ func asciiRepr(v any) string {
 
 // percentFormat is s % v.
 func (r *JinjaRun) percentFormat(s string, v any) (string, error) {
+	return r.percentFormatAs(s, v, func(_ any, text string) string { return text })
+}
+
+// escapeUnsafe escapes what is put into safe text.
+func escapeUnsafe(v any, text string) string {
+	if _, ok := v.(Markup); ok {
+		return text
+	}
+	return escapeHTML(text)
+}
+
+// percentFormatAs is percentFormat with a step that the texts go through.
+func (r *JinjaRun) percentFormatAs(s string, v any, escape func(v any, text string) string) (string, error) {
 	var args []any
 	mapping, _ := v.(*Map)
 	single := false
@@ -725,7 +749,7 @@ func (r *JinjaRun) percentFormat(s string, v any) (string, error) {
 		} else if arg, err = take(); err != nil {
 			return "", err
 		}
-		text, err := r.percentOne(&f, s, i, arg)
+		text, err := r.percentOne(&f, s, i, arg, escape)
 		if err != nil {
 			return "", err
 		}
@@ -751,7 +775,7 @@ func isMappingLike(v any) bool {
 	return false
 }
 
-func (r *JinjaRun) percentOne(f *numberFormat, s string, i int, arg any) (string, error) {
+func (r *JinjaRun) percentOne(f *numberFormat, s string, i int, arg any, escape func(any, string) string) (string, error) {
 	c := s[i]
 	if f.align == 0 {
 		f.align = '>'
@@ -770,11 +794,11 @@ func (r *JinjaRun) percentOne(f *numberFormat, s string, i int, arg any) (string
 	switch c {
 	case 's':
 		text, err := r.str(arg)
-		return cut(text), err
+		return cut(escape(arg, text)), err
 	case 'r':
-		return cut(Repr(arg)), nil
+		return cut(escape(nil, Repr(arg))), nil
 	case 'a':
-		return cut(asciiRepr(arg)), nil
+		return cut(escape(nil, asciiRepr(arg))), nil
 	case 'c':
 		if n, ok := arg.(int64); ok {
 			if n < 0 || n > 0x10ffff {

@@ -407,7 +407,11 @@ func (l *jinjaLexer) code() (bool, error) {
 	}
 	if s[0] == '"' || s[0] == '\'' {
 		if n := stringLength(s); n > 0 {
-			text, err := unescapeJinja(s[1 : n-1])
+			literal := s[1 : n-1]
+			if l.syn.NewlineSequence != "\n" {
+				literal = strings.ReplaceAll(literal, "\n", l.syn.NewlineSequence)
+			}
+			text, err := unescapeJinja(literal)
 			if err != nil {
 				return false, l.fail("%s", err)
 			}

@@ -20,6 +20,13 @@ func textMethod(name, sig string, fn func(r *JinjaRun, s string, a []any) (any, 
 	})
 }
 
+// atLeast marks a method whose error about missing arguments is worded in
+// Python's newer way.
+func atLeast(f *JinjaFilter) *JinjaFilter {
+	f.style = 'd'
+	return f
+}
+
 func markAll(v any) any {
 	switch v := v.(type) {
 	case string:
@@ -160,7 +167,7 @@ func splitSpace(s string, max int64) []string {
 			return parts
 		}
 		if max >= 0 && int64(len(parts)) >= max {
-			return append(parts, strings.TrimRightFunc(s, isPythonSpace))
+			return append(parts, s)
 		}
 		end := strings.IndexFunc(s, isPythonSpace)
 		if end < 0 {
@@ -179,7 +186,7 @@ func rsplitSpace(s string, max int64) []string {
 			break
 		}
 		if max >= 0 && int64(len(parts)) >= max {
-			parts = append(parts, strings.TrimLeftFunc(s, isPythonSpace))
+			parts = append(parts, s)
 			break
 		}
 		at := strings.LastIndexFunc(s, isPythonSpace)
@@ -290,7 +297,7 @@ func findText(s string, a []any, last bool) (int64, error) {
 
 // affix is startswith and endswith.
 func affix(name string, has func(s, fix string) bool) *JinjaFilter {
-	return textMethod(name, "prefix, start=None, end=None", func(_ *JinjaRun, s string, a []any) (any, error) {
+	return atLeast(textMethod(name, "prefix, start=None, end=None", func(_ *JinjaRun, s string, a []any) (any, error) {
 		part, _, ok, err := textRange(s, a[1], a[2])
 		if err != nil {
 			return nil, err
@@ -312,7 +319,7 @@ func affix(name string, has func(s, fix string) bool) *JinjaFilter {
 			}
 		}
 		return false, nil
-	})
+	}))
 }
 
 // pad is center, ljust and rjust; side says where the text goes.
@@ -461,7 +468,9 @@ func textMethods() map[string]*JinjaFilter {
 			}
 			return r.replaceText(s, old, repl, n)
 		}),
-		"join": textMethod("join", "iterable", func(r *JinjaRun, s string, a []any) (any, error) {
+		"join": jinjaMethod("str.join", "iterable", func(r *JinjaRun, v any, a []any, _ JinjaKwargs) (any, error) {
+			s, _ := textOf(v)
+			_, safe := v.(Markup)
 			items, err := r.items(a[0])
 			if err != nil {
 				if isJinjaClass(err, "TypeError") {
@@ -475,35 +484,38 @@ func textMethods() map[string]*JinjaFilter {
 				if !ok {
 					return nil, jinjaTypeError("sequence item %d: expected str instance, %s found", i, TypeName(item))
 				}
+				if safe {
+					part = escapeUnsafe(item, part)
+				}
 				parts[i] = part
 			}
-			return strings.Join(parts, s), nil
+			return sameText(v, strings.Join(parts, s)), nil
 		}),
 		"startswith": affix("startswith", strings.HasPrefix),
 		"endswith":   affix("endswith", strings.HasSuffix),
-		"find": textMethod("find", "sub, start=None, end=None", func(_ *JinjaRun, s string, a []any) (any, error) {
+		"find": atLeast(textMethod("find", "sub, start=None, end=None", func(_ *JinjaRun, s string, a []any) (any, error) {
 			n, err := findText(s, a, false)
 			return n, err
-		}),
-		"rfind": textMethod("rfind", "sub, start=None, end=None", func(_ *JinjaRun, s string, a []any) (any, error) {
+		})),
+		"rfind": atLeast(textMethod("rfind", "sub, start=None, end=None", func(_ *JinjaRun, s string, a []any) (any, error) {
 			n, err := findText(s, a, true)
 			return n, err
-		}),
-		"index": textMethod("index", "sub, start=None, end=None", func(_ *JinjaRun, s string, a []any) (any, error) {
+		})),
+		"index": atLeast(textMethod("index", "sub, start=None, end=None", func(_ *JinjaRun, s string, a []any) (any, error) {
 			n, err := findText(s, a, false)
 			if err == nil && n < 0 {
 				err = jinjaValueError("substring not found")
 			}
 			return n, err
-		}),
-		"rindex": textMethod("rindex", "sub, start=None, end=None", func(_ *JinjaRun, s string, a []any) (any, error) {
+		})),
+		"rindex": atLeast(textMethod("rindex", "sub, start=None, end=None", func(_ *JinjaRun, s string, a []any) (any, error) {
 			n, err := findText(s, a, true)
 			if err == nil && n < 0 {
 				err = jinjaValueError("substring not found")
 			}
 			return n, err
-		}),
-		"count": textMethod("count", "sub, start=None, end=None", func(_ *JinjaRun, s string, a []any) (any, error) {
+		})),
+		"count": atLeast(textMethod("count", "sub, start=None, end=None", func(_ *JinjaRun, s string, a []any) (any, error) {
 			sub, err := strArg(a[0], "must be str, not ")
 			if err != nil {
 				return nil, err
@@ -513,7 +525,7 @@ func textMethods() map[string]*JinjaFilter {
 				return int64(0), err
 			}
 			return int64(strings.Count(part, sub)), nil
-		}),
+		})),
 		"center": justify("center", '^'),
 		"ljust":  justify("ljust", '<'),
 		"rjust":  justify("rjust", '>'),
@@ -566,9 +578,11 @@ func textMethods() map[string]*JinjaFilter {
 			return jinjaEncode(s, Str(a[0]), Str(a[1]))
 		}),
 		"format": jinjaMethod("str.format", "*args, **kwargs", func(r *JinjaRun, v any, a []any, kw JinjaKwargs) (any, error) {
-			s, _ := textOf(v)
-			text, err := r.formatText(s, a, kw.Map())
-			return sameText(v, text), err
+			if m, safe := v.(Markup); safe {
+				text, err := r.formatSafeText(string(m), a, kw.Map())
+				return Markup(text), err
+			}
+			return r.formatText(v.(string), a, kw.Map())
 		}),
 		"format_map": textMethod("format_map", "mapping", func(r *JinjaRun, s string, a []any) (any, error) {
 			m, ok := a[0].(*Map)

@@ -68,11 +68,12 @@ func (r *JinjaRun) binary(op string, a, b any) (any, error) {
 		return r.repeat(a, b)
 	case "%":
 		if s, ok := textOf(a); ok {
-			text, err := r.percentFormat(s, b)
-			if err != nil {
-				return nil, err
+			if _, safe := a.(Markup); safe {
+				text, err := r.percentFormatAs(s, b, escapeUnsafe)
+				return Markup(text), err
 			}
-			return sameText(a, text), nil
+			text, err := r.percentFormat(s, b)
+			return text, err
 		}
 	case "-":
 		x, ok1 := setOf(a)

@@ -158,7 +158,7 @@ func jinjaGlobals() map[string]any {
 				sep = v
 			}
 			used := false
-			return &JinjaFunc{Name: "joiner", Kind: "Joiner", Fn: func(*JinjaRun, []any, JinjaKwargs) (any, error) {
+			return &JinjaFunc{Name: "jinja2.utils.Joiner", Kind: "Joiner", Fn: func(*JinjaRun, []any, JinjaKwargs) (any, error) {
 				if !used {
 					used = true
 					return "", nil

@@ -376,6 +376,9 @@ func (f *JinjaFunc) Repr() string {
 	if f.Kind == "type" {
 		return "<class '" + f.Name + "'>"
 	}
+	if f.Kind == "Joiner" {
+		return "<" + f.Name + " object at 0x0>"
+	}
 	return "<" + f.TypeName() + " " + f.Name + ">"
 }
 
@@ -469,7 +472,12 @@ type jinjaSelf struct{ vars *jinjaContext }
 func (s *jinjaSelf) TypeName() string      { return "TemplateReference" }
 func (s *jinjaSelf) QualifiedName() string { return "jinja2.runtime.TemplateReference" }
 func (s *jinjaSelf) Truth() bool           { return true }
-func (s *jinjaSelf) Repr() string          { return "<TemplateReference " + Repr(s.vars.tmpl.Name) + ">" }
+func (s *jinjaSelf) Repr() string {
+	if s.vars.tmpl.Name == "" {
+		return "<TemplateReference None>"
+	}
+	return "<TemplateReference " + Repr(s.vars.tmpl.Name) + ">"
+}
 
 func (s *jinjaSelf) Item(_ *JinjaRun, key any) (any, bool, error) {
 	name, _ := key.(string)

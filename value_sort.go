@@ -21,25 +21,27 @@ func sortValuesBy(items, keys []any, reverse bool) ([]any, error) {
 			pairs[i].key = keys[i]
 		}
 	}
+	if reverse { // with equals in their old order, as Python does it
+		slices.Reverse(pairs)
+	}
 	var failure error
 	slices.SortStableFunc(pairs, func(a, b pair) int {
 		if failure != nil {
 			return 0
 		}
-		// Python asks whether the later item is smaller than the earlier one; the
-		// order of the two type names in its message comes from that.
-		c, err := Compare(b.key, a.key)
+		// here and in Python the later item comes first, which decides the order
+		// of the two type names in the message
+		c, err := Compare(a.key, b.key)
 		if err != nil {
 			failure = err
-			return 0
 		}
-		if reverse {
-			return c
-		}
-		return -c
+		return c
 	})
 	if failure != nil {
 		return items, failure
+	}
+	if reverse {
+		slices.Reverse(pairs)
 	}
 	for i, p := range pairs {
 		items[i] = p.item
