@@ -324,7 +324,7 @@ func (c *caller) call(ctx context.Context, display *Display) error {
 	}
 	if slices.ContainsFunc(returners, func(s string) bool { return s != "" }) {
 		ret.Set("success", true)
-		callReturners(ctx, c.env, returners, ret, c.std.Out)
+		callReturners(ctx, c.env, returners, ret, c.std.Out, slog.LevelInfo)
 	}
 	return c.finish(ctx, display, ret)
 }

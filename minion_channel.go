@@ -192,6 +192,9 @@ func (ch *masterChannel) Renew(ctx context.Context, old *Session) (*Session, err
 	if err != nil {
 		return nil, err
 	}
+	if old != nil && !s.SharesAES(old) {
+		ch.log.Info(fmt.Sprintf("the master %s has a new key for publications: logged in again", ch.MasterAddr()))
+	}
 	ch.mu.Lock()
 	ch.session = s
 	ch.mu.Unlock()

@@ -323,9 +323,9 @@ func returnLocal(_ context.Context, _ *Env, ret *Map, out io.Writer) error {
 	return err
 }
 
-// callReturners runs the named returners, each once. Their failures are logged:
-// the return itself does not depend on them.
-func callReturners(ctx context.Context, env *Env, names []string, ret *Map, out io.Writer) {
+// callReturners runs the named returners, each once. Their failures are logged
+// at level: the return itself does not depend on them.
+func callReturners(ctx context.Context, env *Env, names []string, ret *Map, out io.Writer, level slog.Level) {
 	table := returnerTable()
 	seen := map[string]bool{}
 	for _, name := range names {
@@ -336,11 +336,11 @@ func callReturners(ctx context.Context, env *Env, names []string, ret *Map, out 
 		seen[name] = true
 		f, ok := table[name]
 		if !ok {
-			env.Log.Error(fmt.Sprintf("Returner %s.returner could not be loaded: '%s.returner' is not available.", name, name))
+			env.Log.Log(ctx, level, fmt.Sprintf("Returner %s.returner could not be loaded: '%s.returner' is not available.", name, name))
 			continue
 		}
 		if err := f(ctx, env, ret.Clone(), out); err != nil {
-			env.Log.Error(fmt.Sprintf("The return failed for job %s: %s: %v", ret.Str("jid"), name, err))
+			env.Log.Log(ctx, level, fmt.Sprintf("The return failed for job %s: %s: %v", ret.Str("jid"), name, err))
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -141,7 +142,7 @@ func TestAReturnGoesOutWhereNothingCanBeWritten(t *testing.T) {
 func TestReturnersRunOnceEachAndAnUnknownOneIsNoFailure(t *testing.T) {
 	var out bytes.Buffer
 	env := &Env{Opts: DefaultMinionOptions(), Log: discardLog()}
-	callReturners(t.Context(), env, []string{"local", "", "nosuch", "local"}, NewMap("jid", "1", "return", true), &out)
+	callReturners(t.Context(), env, []string{"local", "", "nosuch", "local"}, NewMap("jid", "1", "return", true), &out, slog.LevelError)
 	if got := out.String(); got != "{'jid': '1', 'return': True}\n" {
 		t.Errorf("printed %q", got)
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -129,7 +130,7 @@ func (l *masterLink) giveBack(ctx context.Context, env *Env, p *PublishLoad, ret
 			}
 		}
 		// The job's own end does not end its returners.
-		callReturners(context.WithoutCancel(ctx), env, names, whole, os.Stdout)
+		callReturners(context.WithoutCancel(ctx), env, names, whole, os.Stdout, slog.LevelError)
 	}
 }
 

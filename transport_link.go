@@ -239,7 +239,10 @@ func (l *link) heard(n int, err error, inside bool) error {
 	if l.missed++; l.missed >= missedToCut {
 		return &fault{reasonHeartbeat, fmt.Sprintf("nothing came for %v", missedToCut*l.opts.Heartbeat)}
 	}
-	ttl := min(int64(missedToCut*l.opts.Heartbeat/(100*time.Millisecond)), 0xffff)
+	ttl := int64(missedToCut * l.opts.Heartbeat / (100 * time.Millisecond))
+	if ttl > maxPingTTL {
+		ttl = 0 // the peer need not watch us
+	}
 	l.control("PING", []byte{byte(ttl >> 8), byte(ttl)})
 	return nil
 }
