@@ -8,9 +8,6 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -247,9 +244,8 @@ func checkLogin(req *AuthRequest, r *AuthReply, token string, known *PublicKey, 
 		return nil, err
 	}
 	if p.Finger != "" {
-		if got := Fingerprint([]byte(r.PubKey), p.HashType); !strings.EqualFold(got, p.Finger) {
-			return nil, &ExitError{exitMasterFinger, fmt.Errorf("the master's key has the fingerprint %s, not %s as master_finger says: "+
-				"check on the master with `salt-key -F master`", got, p.Finger)}
+		if err := CheckMasterFinger(p.Finger, master, p.HashType); err != nil {
+			return nil, &ExitError{exitMasterFinger, fmt.Errorf("%w: check on the master with `salt-key -F master`", err)}
 		}
 	}
 	if known == nil || !known.Equal(master) {
@@ -297,11 +293,7 @@ func verifyMasterSign(r *AuthReply, p LoginPolicy) error {
 	if err != nil {
 		return fmt.Errorf("login: read %s: %w", p.SignKey, err)
 	}
-	sig, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(r.PubSig), ""))
-	if err == nil {
-		err = key.Verify(p.SigAlgo, []byte(r.PubKey), sig)
-	}
-	if err != nil {
+	if err := key.VerifyPub(p.SigAlgo, r.PubKey, r.PubSig); err != nil {
 		return fmt.Errorf("login: the master's key is not signed with %s: %w", filepath.Base(p.SignKey), err)
 	}
 	return nil
@@ -313,12 +305,8 @@ func openSession(r *AuthReply, token string, master *PublicKey, c *Credentials, 
 	if err != nil {
 		return nil, fmt.Errorf("login: decrypt the master's key for publications: %w", err)
 	}
-	digest, err := master.RecoverX931(r.Sig)
-	if err != nil {
-		return nil, fmt.Errorf("login: signature of the key for publications: %w", err)
-	}
-	if sum := sha256.Sum256(aes); string(digest) != hex.EncodeToString(sum[:]) {
-		return nil, errors.New("login: the key for publications is not signed by the master")
+	if err := master.VerifyAESDigest(string(aes), r.Sig); err != nil {
+		return nil, fmt.Errorf("login: the key for publications is not signed by the master: %w", err)
 	}
 	if token != "" {
 		echo, err := c.Key.DecryptOAEP(p.EncAlgo, r.Token)

@@ -152,7 +152,7 @@ func TestLoginRefusesWhatIsNotRight(t *testing.T) {
 				sum := sha256.Sum256([]byte(b.aes))
 				r.Sig, _ = other.SignX931([]byte(hex.EncodeToString(sum[:])))
 			}
-		}, "signature of the key", nil},
+		}, "publications is not signed", nil},
 		{"token not returned", func(b *loginBox) {
 			known(b)
 			b.bend = func(_ *AuthRequest, r *AuthReply) { r.Token = nil }
