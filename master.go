@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -174,6 +175,7 @@ func NewMaster(o *Options, log *slog.Logger) (*Master, error) {
 		return nil, err
 	}
 	m.conf.Store(c)
+	m.Runners = NewRunnerClient(o, log, io.Discard)
 	m.clear, m.sealed = clearCommands(), sealedCommands()
 	return m, nil
 }
@@ -339,6 +341,9 @@ func (m *Master) Run(ctx context.Context) error {
 	stop()
 	background.Wait()
 	m.tasks.Wait()
+	if c, ok := m.Runners.(interface{ Close() }); ok {
+		c.Close()
+	}
 	m.log.Info("master has stopped")
 	return err
 }

@@ -155,7 +155,6 @@ func TestRecordedRequests(t *testing.T) {
 		"verify_minion":  NewMap(),
 		"minion_pub":     nil,
 		"minion_publish": nil,
-		"minion_runner":  "", // no runners here
 		"_master_opts":   nil,
 	}
 	for line, cases := range file.Lines {
