@@ -159,7 +159,7 @@ func (c *JobCache) Begin(jid string, load *Map, minions []string, noCache bool) 
 		if !s.loaded {
 			s.loaded, s.returned = true, map[string]struct{}{}
 		}
-		return c.writeView(jid, load, minions)
+		return nil
 	}
 	if err := s.read(c.path(jid)); err != nil {
 		return fmt.Errorf("read job %s: %w", jid, err)
@@ -171,7 +171,7 @@ func (c *JobCache) Begin(jid string, load *Map, minions []string, noCache bool) 
 	if err := c.append(jid, s, rec, true); err != nil {
 		return fmt.Errorf("write job %s: %w", jid, err)
 	}
-	return c.writeView(jid, load, minions)
+	return nil
 }
 
 // Known says whether the job was begun or has returns.

@@ -232,9 +232,10 @@ func (c *JobCache) viewDir(jid string) string {
 	return filepath.Join(c.dir, sum[:2], sum[2:])
 }
 
-// writeView puts the load of a new job where Salt's own programs look for it.
-// They only have to find it there while they wait for the job.
-func (c *JobCache) writeView(jid string, load *Map, minions []string) error {
+// Show puts the load of a job that was just published where Salt's own programs
+// look for it. They only have to find it there while they wait for the job, so
+// the newest few are enough.
+func (c *JobCache) Show(jid string, load *Map, minions []string) error {
 	if c.o.View <= 0 {
 		return nil
 	}

@@ -278,7 +278,9 @@ func TestNewestJobsInSaltsLayout(t *testing.T) {
 	c := OpenJobCache(dir, JobCacheOptions{View: 2})
 	now := time.Now()
 	for i := range 3 {
-		mustBegin(t, c, jidAt(now, i), "a", "b")
+		if err := c.Show(jidAt(now, i), testLoad("test.ping"), []string{"a", "b"}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for i, want := range []bool{false, true, true} {
 		d := c.viewDir(jidAt(now, i))

@@ -121,7 +121,10 @@ func (m *Master) fileJob(jid string, r *publishRequest, res TargetResult) error 
 	}
 	load = withoutSecrets(load)
 	load.Set("jid", jid)
-	return m.jobs.Begin(jid, load, res.Minions, Truth(r.kwargs.Value("nocache")))
+	if err := m.jobs.Begin(jid, load, res.Minions, Truth(r.kwargs.Value("nocache"))); err != nil {
+		return err
+	}
+	return m.jobs.Show(jid, load, res.Minions)
 }
 
 // withoutSecrets copies a publish load without what proves who sent it.
