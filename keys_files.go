@@ -19,6 +19,20 @@ import (
 // the old or the new one, whole. A link under that name is replaced, not
 // followed. The temporary name starts with a dot.
 func writeFileAtomic(path string, data []byte, mode os.FileMode) error {
+	if err := replaceFile(path, data, mode, true); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// writeFileReplace is writeFileAtomic for what can be made again: readers see the
+// old file or the new one, whole, but a power cut may leave an empty one. It
+// does not wait for the disk.
+func writeFileReplace(path string, data []byte, mode os.FileMode) error {
+	return replaceFile(path, data, mode, false)
+}
+
+func replaceFile(path string, data []byte, mode os.FileMode, sync bool) error {
 	dir, name := filepath.Split(path)
 	if dir == "" {
 		dir = "."
@@ -31,7 +45,7 @@ func writeFileAtomic(path string, data []byte, mode os.FileMode) error {
 	if err == nil {
 		err = f.Chmod(mode)
 	}
-	if err == nil {
+	if err == nil && sync {
 		err = f.Sync()
 	}
 	if closeErr := f.Close(); err == nil {
@@ -44,7 +58,7 @@ func writeFileAtomic(path string, data []byte, mode os.FileMode) error {
 		os.Remove(f.Name())
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	return syncDir(dir)
+	return nil
 }
 
 // shortName keeps temporary names below the limit of file systems.

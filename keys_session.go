@@ -92,7 +92,7 @@ func (s *SessionKeys) lookup(id string, now time.Time, create bool) (sessionKey,
 	if err != nil {
 		return sessionKey{}, err
 	}
-	if err := writeFileAtomic(path, []byte(k.text), 0o600); err != nil {
+	if err := writeFileReplace(path, []byte(k.text), 0o600); err != nil {
 		return sessionKey{}, err
 	}
 	s.keys[id] = k

@@ -206,22 +206,7 @@ func (x *MinionIndex) write(id, file string, m *Map) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("write data cache: %w", err)
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".tmp-")
-	if err != nil {
-		return fmt.Errorf("write data cache: %w", err)
-	}
-	_, err = f.Write(p)
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		os.Remove(f.Name())
-		return fmt.Errorf("write data cache: %w", err)
-	}
-	return nil
+	return writeFileReplace(path, p, 0o640)
 }
 
 // TargetResult is who a target means, as far as the master knows.
