@@ -178,7 +178,7 @@ func (g *guard) welcome(l *link, from netip.Prefix) error {
 
 // turnAway ends a connection that did not become a peer.
 func (g *guard) turnAway(conn net.Conn, from netip.Prefix, why error) {
-	conn.Close()
+	defer conn.Close()
 	reason := "lost in handshake"
 	var f *fault
 	if errors.As(why, &f) {

@@ -106,7 +106,7 @@ func (l *link) handshake(socketType string) error {
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			return &fault{reasonTimeout, fmt.Sprintf("no complete handshake within %v", l.opts.Handshake)}
 		case errors.Is(err, io.EOF):
-			return fmt.Errorf("handshake: %w", errPeerLeft)
+			return fmt.Errorf("handshake: %w", errPeerLeft{})
 		}
 		return fmt.Errorf("handshake: %w", err)
 	}
@@ -388,8 +388,13 @@ func (l *link) body(size int64, grow func(bytes int64) error) ([]byte, error) {
 var (
 	errQueueFull  = errors.New("queue is full")
 	errLinkClosed = errors.New("link is closed")
-	errPeerLeft   = fmt.Errorf("the other side closed the connection (%w)", io.EOF)
 )
+
+// errPeerLeft is io.EOF in words for the user.
+type errPeerLeft struct{}
+
+func (errPeerLeft) Error() string { return "the other side closed the connection" }
+func (errPeerLeft) Unwrap() error { return io.EOF }
 
 // send queues a message. It does not wait: an error says that the message was
 // not taken, and then m.sent is not called.
@@ -559,11 +564,11 @@ func (l *link) close(why error) {
 	l.queue = nil
 	l.mu.Unlock()
 	close(l.dead)
+	if l.onClose != nil {
+		l.onClose(l, why) // counted before the peer can notice
+	}
 	l.conn.Close()
 	l.settle(rest)
-	if l.onClose != nil {
-		l.onClose(l, why)
-	}
 }
 
 // cause is why the link was closed, nil while it lives.

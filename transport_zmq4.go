@@ -17,7 +17,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
 	"log/slog"
 	"net"
 	"slices"
@@ -64,11 +63,10 @@ func (seamTransport) Addr(ep string) (string, error) { return ep, nil }
 
 // seamOptions are what every zmq4 socket of ours is made with.
 func seamOptions(o *TransportOptions) []zmq4.Option {
-	var lines *log.Logger = slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug)
 	return []zmq4.Option{
 		zmq4.WithAutomaticReconnect(false),
 		zmq4.WithDialerMaxRetries(0),
-		zmq4.WithLogger(lines),
+		zmq4.WithLogger(slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug)),
 	}
 }
 
@@ -240,7 +238,7 @@ func (c *seamConn) pump() {
 	for {
 		h, err := c.link.next()
 		if err == io.EOF {
-			err = errPeerLeft
+			err = errPeerLeft{}
 		}
 		if err != nil {
 			c.link.close(err)
