@@ -34,8 +34,8 @@ def sock(kind, beat=0):
     s.rcvtimeo = 20000
     if beat:
         s.setsockopt(zmq.HEARTBEAT_IVL, beat)
-        s.setsockopt(zmq.HEARTBEAT_TIMEOUT, 3 * beat)
-        s.setsockopt(zmq.HEARTBEAT_TTL, 4 * beat)
+        s.setsockopt(zmq.HEARTBEAT_TIMEOUT, 5 * beat)
+        s.setsockopt(zmq.HEARTBEAT_TTL, 6 * beat)
     return s
 def cuts(s):
     # the events of a socket's connections being lost
@@ -94,7 +94,7 @@ func TestZMQRequests(t *testing.T) {
 	s := listenRequests(t, ctx, TransportOptions{}, func(ctx context.Context, _ *Peer, body []byte) []byte {
 		if bytes.HasPrefix(body, []byte("slow")) {
 			select {
-			case <-time.After(1500 * time.Millisecond): // longer than the peer's patience without PONG
+			case <-time.After(2 * time.Second): // longer than the peer's patience without PONG
 			case <-ctx.Done():
 			}
 		}
@@ -110,12 +110,12 @@ for n in `+interopSizes+` + [64 << 20]:
 say("sizes")
 
 # heartbeats, while a request is in work too
-s = sock(zmq.REQ, beat=200)
+s = sock(zmq.REQ, beat=300)
 m = cuts(s)
 s.connect(args[0])
 s.send(b"slow")
 assert s.recv() == b"slow"
-time.sleep(1.2)
+time.sleep(1.8)
 s.send(b"after")
 assert s.recv() == b"after"
 assert lost(m) == 0
@@ -148,7 +148,7 @@ func TestZMQSubscribers(t *testing.T) {
 	ctx := transportTest(t)
 	p := listenPublisher(t, ctx, TransportOptions{})
 	next := zmqScript(t, ctx, `
-s = sock(zmq.SUB, beat=200)
+s = sock(zmq.SUB, beat=300)
 m = cuts(s)
 for t in (b"broadcast", b"abc", b"size"):
     s.subscribe(t)
@@ -160,7 +160,7 @@ say("unsubscribed")
 for n in `+interopSizes+`:
     topic, body = s.recv_multipart()
     assert topic == b"size" and body == bytes([n % 251]) * n, n
-time.sleep(1)
+time.sleep(1.8)
 say("quiet")
 assert s.recv_multipart() == [b"broadcast"]
 assert lost(m) == 0
@@ -205,7 +205,7 @@ say("large")
 func TestZMQPublisher(t *testing.T) {
 	ctx := transportTest(t)
 	next := zmqScript(t, ctx, `
-s = sock(zmq.XPUB, beat=200)
+s = sock(zmq.XPUB, beat=300)
 m = cuts(s)
 port = s.bind_to_random_port("tcp://127.0.0.1", min_port=21000, max_port=21999)
 say(port)
@@ -213,12 +213,12 @@ assert s.recv() == b"\x01topic"
 s.send_multipart([b"other", b"zero"])
 for n in `+interopSizes+`:
     s.send_multipart([b"topic", bytes([n % 251]) * n])
-time.sleep(1)
+time.sleep(1.8)
 s.send_multipart([b"topic", b"last", b"three"])
 assert s.recv() == b"\x00topic"  # it left only now
 say("left")
 `)
-	s, err := DialSubscriber(ctx, net.JoinHostPort("127.0.0.1", next()), []string{"topic"}, TransportOptions{Heartbeat: 150 * time.Millisecond})
+	s, err := DialSubscriber(ctx, net.JoinHostPort("127.0.0.1", next()), []string{"topic"}, TransportOptions{Heartbeat: 500 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +243,7 @@ func TestZMQAnswers(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			ctx := transportTest(t)
 			next := zmqScript(t, ctx, `
-s = sock(getattr(zmq, args[0]), beat=200)
+s = sock(getattr(zmq, args[0]), beat=300)
 m = cuts(s)
 port = s.bind_to_random_port("tcp://127.0.0.1", min_port=21000, max_port=21999)
 say(port)
@@ -270,7 +270,7 @@ say("done")
 			select {
 			case <-r.Done():
 				t.Fatal("cut while idle")
-			case <-time.After(time.Second): // more than its patience
+			case <-time.After(1800 * time.Millisecond): // more than its patience
 			}
 			if answer, err := r.Request(ctx, []byte("again")); err != nil || string(answer) != "again" {
 				t.Errorf("%q, %v", answer, err)

@@ -378,7 +378,7 @@ func TestTransportDialFails(t *testing.T) {
 // that lives is not cut, and a requester answers while it has nothing to ask.
 func TestTransportHeartbeat(t *testing.T) {
 	ctx := transportTest(t)
-	beat := TransportOptions{Heartbeat: 30 * time.Millisecond}
+	beat := TransportOptions{Heartbeat: 100 * time.Millisecond}
 	p := listenPublisher(t, ctx, beat)
 	s := dialSubscriber(t, ctx, p, beat, "")
 	rs := listenRequests(t, ctx, beat, echoHandler)
