@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sort"
 	"strconv"
 	"strings"
 	"syscall"
@@ -342,4 +343,22 @@ func runToolIn(ctx context.Context, p program) (tool, error) {
 		return tool{}, ExecErrorf("%s did not end within %s", p.args[0], p.timeout)
 	}
 	return tool{retcode: res.retcode, stdout: out, stderr: errs}, nil
+}
+
+// processIDs lists the processes of this box, in order.
+func processIDs() []int {
+	f, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	names, _ := f.Readdirnames(-1)
+	var out []int
+	for _, name := range names {
+		if pid, err := strconv.Atoi(name); err == nil {
+			out = append(out, pid)
+		}
+	}
+	sort.Ints(out)
+	return out
 }

@@ -7,6 +7,7 @@ func builtinModules() []moduleEntry {
 		{name: "config", load: configModule},
 		{name: "data", load: dataModule},
 		{name: "environ", load: environModule},
+		{name: "file", load: fileModule},
 		{name: "grains", load: grainsModule},
 		{name: "hashutil", load: hashutilModule},
 		{name: "pillar", load: pillarModule},
