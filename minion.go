@@ -33,7 +33,10 @@ import (
 
 // stopTime is how long a minion that is told to stop waits for its jobs and
 // returns. The whole stop takes less than 5 seconds.
-const stopTime = 3 * time.Second
+const (
+	stopTime         = 2500 * time.Millisecond
+	flushReturnsTime = 700 * time.Millisecond
+)
 
 // Minion is one minion.
 type Minion struct {
@@ -123,8 +126,18 @@ func (m *Minion) Run(ctx context.Context) error {
 	m.mu.Unlock()
 	lctx, stopLinks := context.WithCancelCause(ctx)
 	defer stopLinks(nil)
-	var running sync.WaitGroup
+	// Senders outlive the links: what the last jobs return still goes out.
+	var running, senders sync.WaitGroup
+	sctx, stopSenders := context.WithCancel(context.WithoutCancel(ctx))
+	defer func() {
+		stopSenders()
+		senders.Wait()
+		for _, l := range links {
+			l.channel.Close()
+		}
+	}()
 	for _, l := range links {
+		senders.Go(func() { l.spool.Run(sctx) })
 		running.Go(func() {
 			for {
 				err := l.Run(lctx)
@@ -149,6 +162,11 @@ func (m *Minion) Run(ctx context.Context) error {
 	<-lctx.Done()
 	m.stop()
 	running.Wait()
+	fctx, cancel := context.WithTimeout(sctx, flushReturnsTime)
+	defer cancel()
+	for _, l := range links {
+		l.spool.Flush(fctx)
+	}
 	var exit *ExitError
 	if errors.As(context.Cause(lctx), &exit) {
 		return exit

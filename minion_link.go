@@ -170,12 +170,6 @@ func (l *masterLink) dialRequester(ctx context.Context, addr string) (requestCon
 
 // Run keeps the link up until ctx ends. An error other than nil ends the minion.
 func (l *masterLink) Run(ctx context.Context) error {
-	var senders sync.WaitGroup
-	defer senders.Wait()
-	sctx, stop := context.WithCancel(ctx)
-	defer stop()
-	senders.Go(func() { l.spool.Run(sctx) })
-	defer l.channel.Close()
 	for failures := 0; ; failures++ {
 		began := time.Now()
 		err := l.connectAndServe(ctx)

@@ -54,6 +54,7 @@ type returnSpool struct {
 	retryAt time.Time
 	sending int
 	kick    chan struct{}
+	tried   chan struct{} // hears the end of each try
 }
 
 // newReturnSpool opens the spool in dir with what an earlier run has left.
@@ -61,7 +62,7 @@ func newReturnSpool(dir string, limit int64, log *slog.Logger, deliver func(cont
 	if limit <= 0 {
 		limit = maxReturnSize
 	}
-	s := &returnSpool{dir: dir, limit: limit, log: log, deliver: deliver, kick: make(chan struct{}, 1)}
+	s := &returnSpool{dir: dir, limit: limit, log: log, deliver: deliver, kick: make(chan struct{}, 1), tried: make(chan struct{}, 1)}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return s // made with the first return
@@ -164,6 +165,23 @@ func (s *returnSpool) Pending() int {
 	return len(s.fresh) + len(s.held) + s.sending
 }
 
+// Flush waits until every return has been tried once, or ctx ends.
+func (s *returnSpool) Flush(ctx context.Context) {
+	for {
+		s.mu.Lock()
+		open := len(s.fresh) + s.sending
+		s.mu.Unlock()
+		if open == 0 {
+			return
+		}
+		select {
+		case <-s.tried:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // Run sends returns until ctx ends. What is not sent by then stays on disk.
 func (s *returnSpool) Run(ctx context.Context) {
 	var wg sync.WaitGroup
@@ -203,6 +221,10 @@ func (s *returnSpool) Run(ctx context.Context) {
 			s.attempt(ctx, r)
 			<-slots
 			s.wake()
+			select {
+			case s.tried <- struct{}{}:
+			default:
+			}
 		}()
 	}
 }

@@ -385,3 +385,24 @@ func TestMinionWithoutMaster(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestAJobThatEndsWhileTheMinionStopsIsStillReturned(t *testing.T) {
+	dir := shortTempDir(t)
+	m := masterFor(t, dir, [2]int{})
+	minion, stop := startMinion(t, m, "m1")
+	file := filepath.Join(dir, "go")
+	sub := m.Bus().Subscribe("salt/job/", 10)
+	defer sub.Close()
+	jid := m.publish(t, "m1", "cmd.run", "while [ ! -e "+file+" ]; do sleep 0.02; done; echo done")
+	eventually(t, "the job", func() bool { return minion.jobs.Find(jid) != nil })
+	stopped := make(chan struct{})
+	go func() { stop(); close(stopped) }()
+	eventually(t, "the end of the subscription", func() bool { return len(m.pub.Peers()) == 0 })
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	<-stopped
+	if ret := m.await(t, sub, jid, "m1"); ret.Str("return") != "done" {
+		t.Errorf("the return is %s", Repr(ret))
+	}
+}
