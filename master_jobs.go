@@ -21,7 +21,9 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -33,9 +35,10 @@ const (
 	jobIndexedLoad = 16 << 10
 	// jobRecordLimit bounds what a reader believes of a length.
 	jobRecordLimit = 1 << 30
-	// jobsInMemory is how many jobs keep their state (who returned) in memory;
-	// older ones are read again when a late return comes.
-	jobsInMemory = 2048
+	// jobsInMemory and returnsInMemory bound the state (who returned) that is kept
+	// of jobs; of older ones it is read again when a late return comes.
+	jobsInMemory    = 2048
+	returnsInMemory = 200_000
 )
 
 // JobCacheOptions are the limits of a job cache; zero means none.
@@ -56,6 +59,8 @@ type JobCache struct {
 	dir string
 	o   JobCacheOptions
 
+	held atomic.Int64 // ids in the returned of all states
+
 	mu    sync.Mutex
 	open  map[string]*jobState
 	order []string // keys of open, oldest first
@@ -66,6 +71,8 @@ type JobCache struct {
 
 // jobState is what a writer knows of a job.
 type jobState struct {
+	users int // under the mutex of the cache: while there are any, it stays
+
 	mu       sync.Mutex
 	loaded   bool
 	end      int64 // where the next record goes
@@ -100,25 +107,45 @@ func OpenJobCache(dir string, o JobCacheOptions) *JobCache {
 // path is the file of a job. The caller has checked the jid.
 func (c *JobCache) path(jid string) string { return filepath.Join(c.dir, jid[:8], jid) }
 
-// state returns the state of a job, made at its first use.
-func (c *JobCache) state(jid string) *jobState {
+// lock returns the state of a job, made at its first use, for the caller alone
+// until it calls the function.
+func (c *JobCache) lock(jid string) (*jobState, func()) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	s := c.open[jid]
 	if s == nil {
 		s = &jobState{}
 		c.open[jid] = s
 		c.order = append(c.order, jid)
-		if len(c.order) > jobsInMemory {
-			delete(c.open, c.order[0])
-			c.order = c.order[1:]
-		}
+		c.evict()
 	}
-	return s
+	s.users++
+	c.mu.Unlock()
+	s.mu.Lock()
+	return s, func() {
+		s.mu.Unlock()
+		c.mu.Lock()
+		s.users--
+		c.mu.Unlock()
+	}
 }
 
-// read fills the state from the file. The caller holds s.mu.
-func (s *jobState) read(path string) error {
+// evict forgets the oldest states beyond the limits. One that is in use stays:
+// there must never be two of a job. The caller holds c.mu.
+func (c *JobCache) evict() {
+	for i := 0; i < len(c.order)-1 && (len(c.order) > jobsInMemory || c.held.Load() > returnsInMemory); {
+		s := c.open[c.order[i]]
+		if s.users > 0 {
+			i++
+			continue
+		}
+		c.held.Add(-int64(len(s.returned)))
+		delete(c.open, c.order[i])
+		c.order = slices.Delete(c.order, i, i+1)
+	}
+}
+
+// readState fills the state from the file. The caller holds s.mu.
+func (c *JobCache) readState(s *jobState, path string) error {
 	if s.loaded {
 		return nil
 	}
@@ -139,9 +166,11 @@ func (s *jobState) read(path string) error {
 		return nil
 	})
 	if err != nil {
+		s.returned = nil
 		return err
 	}
 	s.loaded = true
+	c.held.Add(int64(len(s.returned)))
 	return nil
 }
 
@@ -151,9 +180,8 @@ func (c *JobCache) Begin(jid string, load *Map, minions []string, noCache bool) 
 	if err := ValidJID(jid); err != nil {
 		return err
 	}
-	s := c.state(jid)
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s, unlock := c.lock(jid)
+	defer unlock()
 	if c.o.Off || noCache {
 		s.noCache = noCache
 		if !s.loaded {
@@ -161,7 +189,7 @@ func (c *JobCache) Begin(jid string, load *Map, minions []string, noCache bool) 
 		}
 		return nil
 	}
-	if err := s.read(c.path(jid)); err != nil {
+	if err := c.readState(s, c.path(jid)); err != nil {
 		return fmt.Errorf("read job %s: %w", jid, err)
 	}
 	if s.end > 0 {
@@ -179,10 +207,9 @@ func (c *JobCache) Known(jid string) bool {
 	if ValidJID(jid) != nil {
 		return false
 	}
-	s := c.state(jid)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.read(c.path(jid)) != nil {
+	s, unlock := c.lock(jid)
+	defer unlock()
+	if c.readState(s, c.path(jid)) != nil {
 		return false
 	}
 	return s.end > 0 || s.noCache
@@ -193,10 +220,9 @@ func (c *JobCache) AddMinions(jid string, minions []string) error {
 	if err := ValidJID(jid); err != nil {
 		return err
 	}
-	s := c.state(jid)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.read(c.path(jid)); err != nil {
+	s, unlock := c.lock(jid)
+	defer unlock()
+	if err := c.readState(s, c.path(jid)); err != nil {
 		return fmt.Errorf("read job %s: %w", jid, err)
 	}
 	if s.end == 0 || c.o.Off || s.noCache {
@@ -211,10 +237,9 @@ func (c *JobCache) Return(jid, id string, ret *Map) (first bool, err error) {
 	if err := ValidJID(jid); err != nil {
 		return false, err
 	}
-	s := c.state(jid)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.read(c.path(jid)); err != nil {
+	s, unlock := c.lock(jid)
+	defer unlock()
+	if err := c.readState(s, c.path(jid)); err != nil {
 		return false, fmt.Errorf("read job %s: %w", jid, err)
 	}
 	if _, ok := s.returned[id]; ok {
@@ -232,6 +257,7 @@ func (c *JobCache) Return(jid, id string, ret *Map) (first bool, err error) {
 		}
 	}
 	s.returned[id] = struct{}{}
+	c.held.Add(1)
 	return true, nil
 }
 

@@ -158,6 +158,7 @@ func (c *JobCache) Clean(now time.Time) (removed int, err error) {
 	}
 	var files []file
 	var total int64
+	thinned := map[string]bool{} // days that lost jobs, but not all
 	for _, day := range days {
 		jids, err := c.jidsOf(day)
 		if err != nil {
@@ -173,6 +174,7 @@ func (c *JobCache) Clean(now time.Time) (removed int, err error) {
 			if c.o.Keep > 0 && now.Sub(started) > c.o.Keep && now.Sub(st.ModTime()) > c.o.Keep {
 				c.remove(jid)
 				removed++
+				thinned[day] = true
 				continue
 			}
 			kept++
@@ -184,6 +186,11 @@ func (c *JobCache) Clean(now time.Time) (removed int, err error) {
 			// the directory again.
 			os.Remove(filepath.Join(c.dir, day, jobIndexName))
 			os.Remove(filepath.Join(c.dir, day))
+			delete(thinned, day)
+			continue
+		}
+		if st, err := os.Lstat(filepath.Join(c.dir, day, jobIndexName)); err == nil {
+			total += st.Size()
 		}
 	}
 	// Below the limit by a tenth, so that not every job cleans again.
@@ -191,9 +198,13 @@ func (c *JobCache) Clean(now time.Time) (removed int, err error) {
 	overBytes := c.o.MaxBytes > 0 && total > c.o.MaxBytes
 	for len(files) > 0 && (overJobs && len(files) > c.o.MaxJobs*9/10 || overBytes && total > c.o.MaxBytes*9/10) {
 		c.remove(files[0].jid)
+		thinned[files[0].jid[:8]] = true
 		total -= files[0].size
 		files = files[1:]
 		removed++
+	}
+	for day := range thinned {
+		total -= c.thinIndex(day)
 	}
 	c.mu.Lock()
 	c.jobs, c.bytes = len(files), total
@@ -201,12 +212,49 @@ func (c *JobCache) Clean(now time.Time) (removed int, err error) {
 	return removed, nil
 }
 
+// thinIndex takes jobs that are gone out of the index of a day and returns how
+// many bytes that gave back. A job that begins meanwhile may be missing in the new
+// index; it is found all the same.
+func (c *JobCache) thinIndex(day string) int64 {
+	path := filepath.Join(c.dir, day, jobIndexName)
+	st, err := os.Lstat(path)
+	if err != nil {
+		return 0
+	}
+	jids, err := c.jidsOf(day)
+	if err != nil {
+		return 0
+	}
+	if len(jids) == 0 {
+		os.Remove(path)
+		os.Remove(filepath.Dir(path))
+		return st.Size()
+	}
+	known := c.readIndex(day)
+	var out []byte
+	for _, jid := range jids {
+		sum, ok := known[jid]
+		if !ok {
+			continue
+		}
+		p, err := jobRecord(NewMap("jid", jid, "load", sum.Load, "minions", Strings(sum.Minions)))
+		if err != nil {
+			return 0
+		}
+		out = append(out, p...)
+	}
+	if writeFileReplace(path, out, 0o640) != nil {
+		return 0
+	}
+	return st.Size() - int64(len(out))
+}
+
 // remove deletes a job. Its state goes too, so that a late return begins anew.
 func (c *JobCache) remove(jid string) {
-	s := c.state(jid)
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s, unlock := c.lock(jid)
+	defer unlock()
 	os.Remove(c.path(jid))
+	c.held.Add(-int64(len(s.returned)))
 	s.loaded, s.end, s.returned = false, 0, nil
 }
 

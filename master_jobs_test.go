@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -144,6 +145,42 @@ func TestJobFileMustBeAFile(t *testing.T) {
 	}
 }
 
+// The state of old jobs is forgotten, while many write to few jobs.
+func TestJobStateIsBounded(t *testing.T) {
+	c := OpenJobCache(t.TempDir(), JobCacheOptions{})
+	now := time.Now()
+	var wg sync.WaitGroup
+	for w := range 8 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for i := range jobsInMemory/4 + 20 {
+				jid := jidAt(now, i*5+w%5)
+				if _, err := c.Return(jid, fmt.Sprint("m", w), NewMap("return", int64(i))); err != nil {
+					t.Error(err)
+				}
+			}
+		}()
+	}
+	wg.Wait()
+	if len(c.open) > jobsInMemory || len(c.order) != len(c.open) {
+		t.Errorf("%d states, %d in order", len(c.open), len(c.order))
+	}
+	held := 0
+	for _, s := range c.open {
+		held += len(s.returned)
+		if s.users != 0 {
+			t.Error("a state is still in use")
+		}
+	}
+	if int64(held) != c.held.Load() {
+		t.Errorf("%d ids held, %d counted", held, c.held.Load())
+	}
+	if mustReturn(t, c, jidAt(now, 0), "m0", 1) {
+		t.Error("a return to a job that was forgotten counts again")
+	}
+}
+
 func TestJobCacheOff(t *testing.T) {
 	dir := t.TempDir()
 	c := OpenJobCache(dir, JobCacheOptions{Off: true})
@@ -215,6 +252,9 @@ func TestJobLimits(t *testing.T) {
 	}
 	var left []string
 	c.List(func(s JobSummary) bool { left = append(left, s.JID); return true })
+	if n := len(c.readIndex(jidAt(now, 0)[:8])); n != 18 {
+		t.Errorf("the index has %d jobs", n)
+	}
 	if len(left) != 18 || left[len(left)-1] != jidAt(now, 29) || c.Full() {
 		t.Errorf("%d left, full %v", len(left), c.Full())
 	}

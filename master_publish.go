@@ -304,14 +304,6 @@ func JobCacheOptionsFrom(o *Options, log *slog.Logger) JobCacheOptions {
 		Keep: o.Duration("keep_jobs_seconds"), MaxJobs: o.Int("job_cache_max_jobs"), MaxBytes: int64(o.Int("job_cache_max_bytes")),
 		Off: !o.Bool("job_cache"), View: o.Int("job_cache_salt_view"), HashType: o.Str("hash_type"), Log: log,
 	}
-	for name, field := range map[string]*int{"job_cache_max_jobs": &c.MaxJobs, "job_cache_salt_view": &c.View} {
-		if !o.Has(name) {
-			*field = map[string]int{"job_cache_max_jobs": 200_000, "job_cache_salt_view": 200}[name]
-		}
-	}
-	if !o.Has("job_cache_max_bytes") {
-		c.MaxBytes = 4 << 30
-	}
 	return c
 }
 
