@@ -147,6 +147,10 @@ func (h *pythonHost) start(c *Call, u *Customs) error {
 	cmd := exec.Command(h.python, "-u", "-B", "-c", "exec(compile(open(4, encoding='utf-8').read(), '<halite host>', 'exec'))")
 	cmd.ExtraFiles = []*os.File{theirs, codeR}
 	cmd.Stderr = os.Stderr
+	if c.Runner != nil && c.Runner.Out == io.Writer(os.Stdout) {
+		cmd.Stdout = os.Stdout
+		cmd.Env = append(os.Environ(), "HALITE_HOST_PRINTS=1")
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	err = cmd.Start()
 	theirs.Close()

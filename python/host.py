@@ -486,8 +486,10 @@ host = None
 def main():
     global host
     # What modules print must not reach the minion's own output, and a program
-    # that they start must not inherit the line to it.
-    os.dup2(2, 1)
+    # that they start must not inherit the line to it. What runners print is
+    # meant for who called them.
+    if not os.environ.pop("HALITE_HOST_PRINTS", ""):
+        os.dup2(2, 1)
     sys.stdout = io.TextIOWrapper(io.FileIO(1, "w", closefd=False), encoding="utf-8", errors="replace", line_buffering=True)
     os.set_inheritable(3, False)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
