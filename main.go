@@ -40,6 +40,7 @@ func applets() []applet {
 		{"man", "print the manual page of a program", false, appletMan},
 		{"salt", "run functions on minions and print what they answer", true, appletSalt},
 		{"salt-call", "run a function on this machine", true, appletCall},
+		{"salt-cp", "copy files to minions", true, appletCp},
 		{"salt-key", "show, accept, reject and delete the keys of minions", true, appletSaltKey},
 		{"salt-master", "the master daemon", true, appletMaster},
 		{"salt-minion", "the minion daemon", true, appletMinion},

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"os"
@@ -180,27 +181,34 @@ type cpRecvChunkedArgs struct {
 }
 
 func cpRecvChunked(_ context.Context, c *Call, a cpRecvChunkedArgs) (any, error) {
-	if strings.HasSuffix(a.Dest, "/") && a.Chunk == nil { // an empty directory
-		return nil, os.MkdirAll(a.Dest, 0o755)
+	fail := func(err error) (any, error) {
+		c.SetRetcode(1)
+		return err.Error(), nil
 	}
-	if a.Chunk == nil {
+	if a.Chunk == nil { // an empty directory
+		if st, err := os.Stat(a.Dest); err == nil && !st.IsDir() {
+			return "Path exists and is a file", nil
+		}
 		if err := os.MkdirAll(a.Dest, 0o755); err != nil {
-			return err.Error(), nil
+			return fail(err)
 		}
 		return true, nil
 	}
-	data, ok := bytesOf(a.Chunk)
+	text, ok := bytesOf(a.Chunk)
 	if !ok {
 		return nil, InvocationErrorf("chunk must be bytes")
 	}
+	data, err := base64.StdEncoding.DecodeString(string(text))
+	if err != nil {
+		return nil, InvocationErrorf("chunk is not base64: %v", err)
+	}
 	if a.Compressed {
-		var err error
 		if data, err = gunzip(data, 256<<20); err != nil {
 			return nil, ExecErrorf("%s", err)
 		}
 	}
 	if err := os.MkdirAll(filepath.Dir(a.Dest), 0o755); err != nil {
-		return err.Error(), nil
+		return fail(err)
 	}
 	flags := os.O_WRONLY | os.O_CREATE | os.O_TRUNC
 	if a.Append {
@@ -208,23 +216,25 @@ func cpRecvChunked(_ context.Context, c *Call, a cpRecvChunkedArgs) (any, error)
 	}
 	f, err := os.OpenFile(a.Dest, flags, 0o644)
 	if err != nil {
-		return err.Error(), nil
+		return fail(err)
 	}
 	_, err = f.Write(data)
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}
 	if err != nil {
-		return err.Error(), nil
+		return fail(err)
 	}
-	if a.Mode != nil {
+	if a.Mode != nil && !a.Append {
 		n, ok := toInt(a.Mode)
 		if s, isText := a.Mode.(string); isText {
 			v, err := strconv.ParseInt(s, 8, 32)
 			n, ok = v, err == nil
 		}
 		if ok {
-			os.Chmod(a.Dest, os.FileMode(n))
+			if err := os.Chmod(a.Dest, os.FileMode(n)); err != nil {
+				return fail(err)
+			}
 		}
 	}
 	return true, nil

@@ -10,6 +10,7 @@ func builtinModules() []moduleEntry {
 		{name: "file", load: fileModule},
 		{name: "grains", load: grainsModule},
 		{name: "hashutil", load: hashutilModule},
+		{name: "match", load: matchModule},
 		{name: "pillar", load: pillarModule},
 		{name: "mod_random", virtual: "random", load: randomModule},
 		{name: "cmdmod", virtual: "cmd", load: cmdModule},
