@@ -43,7 +43,7 @@ func fileModule() Module {
 			"diskusage":                  {run: fileDiskusage, doc: "Return the bytes of a file, or of all files below a directory."},
 			"extract_hash":               {run: fileExtractHash, doc: "Find a hash in a file of hashes."},
 			"file_exists":                {run: fileFileExists, doc: "Say whether a path is a file."},
-			"find":                       {run: fileFind, doc: "Find paths by name, iname, regex, iregex, type, user, group, size, mtime, grep, mindepth and\nmaxdepth, and print, delete or exec for each.\n\nCLI Example:\n\n    salt '*' file.find / type=f name='*.bak' size=+10m"},
+			"find":                       {run: fileFind, doc: "Find paths by name, iname, regex, iregex, type, owner, group, size, mtime, grep, mindepth and\nmaxdepth, and print, delete or exec for each.\n\nCLI Example:\n\n    salt '*' file.find / type=f name='*.bak' size=+10m"},
 			"get_devmm":                  {run: fileGetDevmm, doc: "Return major and minor number of a device node."},
 			"get_diff":                   {run: fileGetDiff, doc: "Return the difference of two files, here or on the file server."},
 			"get_gid":                    {run: statField("gid"), pyname: "get_gid", doc: "Return the gid of a file's group."},

@@ -64,13 +64,13 @@ func (f *finder) walk(ctx context.Context, path string, depth int, out *List) {
 		return
 	}
 	var st syscall.Stat_t
-	if syscall.Lstat(path, &st) != nil {
+	if syscall.Stat(path, &st) != nil {
 		return
 	}
 	if depth >= f.minDepth {
 		f.visit(ctx, path, &st, out)
 	}
-	if uint32(st.Mode)&syscall.S_IFMT != syscall.S_IFDIR || f.maxDepth >= 0 && depth >= f.maxDepth {
+	if uint32(st.Mode)&syscall.S_IFMT != syscall.S_IFDIR || depth > 0 && isSymlink(path) || f.maxDepth >= 0 && depth >= f.maxDepth {
 		return
 	}
 	entries, err := os.ReadDir(path)
@@ -137,7 +137,7 @@ func (f *finder) option(c *Call, key string, v any) error {
 			return err
 		}
 		f.test(func(_, _ string, st *syscall.Stat_t) bool { return kinds[uint32(st.Mode)&syscall.S_IFMT] })
-	case "user", "owner":
+	case "owner":
 		ids := map[uint32]bool{}
 		for _, u := range splitNames(v) {
 			n, ok := userToUid(u).(int64)
@@ -221,13 +221,13 @@ func (f *finder) option(c *Call, key string, v any) error {
 				c.Log.Error(fmt.Sprintf("Failed to execute command \"%s\"", line))
 				return nil, false
 			}
-			return path, true
+			return line + ":\n" + string(res.stdout) + "\n", true
 		})
 	default:
 		if strings.HasPrefix(key, "_") {
 			return nil
 		}
-		return fmt.Errorf("invalid criterion \"%s\"", key)
+		return fmt.Errorf("invalid option \"%s\"", key)
 	}
 	return nil
 }
@@ -246,7 +246,7 @@ func fileKinds(v any) (map[uint32]bool, error) {
 	for _, letter := range strings.Split(strings.ReplaceAll(strings.Join(splitNames(v), ""), ",", ""), "") {
 		kind, ok := letters[letter]
 		if !ok {
-			return nil, fmt.Errorf("invalid path type: \"%s\"", Str(v))
+			return nil, fmt.Errorf("invalid file type \"%s\"", letter)
 		}
 		out[kind] = true
 	}
@@ -326,7 +326,7 @@ func (f *finder) printer(text string) error {
 			sum, _ := hashFile(path, "md5")
 			return sum
 		case "mode":
-			return "0" + strconv.FormatUint(uint64(st.Mode)&0o7777, 8)
+			return int64(st.Mode) & 0o7777
 		case "mtime":
 			return int64(statTime(st.Mtim))
 		case "name":

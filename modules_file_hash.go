@@ -43,7 +43,7 @@ func hashLengthsText() string {
 }
 
 // fileProtocols are the schemes that sources can have.
-func fileProtocols() []string { return []string{"salt", "http", "https", "ftp", "swift", "s3", "file"} }
+func fileProtocols() []string { return []string{"salt", "file", "http", "https", "ftp", "swift", "s3"} }
 
 func isFileProtocol(scheme string) bool {
 	for _, p := range fileProtocols() {

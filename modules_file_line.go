@@ -52,8 +52,7 @@ func fileLine(_ context.Context, c *Call, a lineArgs) (any, error) {
 		return nil, pyOSError(err)
 	}
 	text, _ := decodeText(data, "")
-	text = universalNewlines(text)
-	body := keepEnds(text)
+	body := byteLines(text)
 	old := strings.Join(body, "")
 	if n := len(body); n > 0 && lineEnd(body[n-1]) != "" {
 		body = append(body, "")

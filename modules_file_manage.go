@@ -336,7 +336,7 @@ func diffFiles(ctx context.Context, c *Call, a getDiffArgs) (string, error) {
 	var paths []string
 	var problems []string
 	for i, name := range []string{a.File1, a.File2} {
-		if filepath.IsAbs(name) && isFile(name) {
+		if filepath.IsAbs(name) {
 			paths = append(paths, name)
 			continue
 		}

@@ -128,15 +128,7 @@ func fileRead(_ context.Context, _ *Call, a fileReadArgs) (any, error) {
 	if !utf8.Valid(p) {
 		return nil, OtherErrorf("UnicodeDecodeError", "'utf-8' codec can't decode the file %s", a.Path)
 	}
-	return universalNewlines(string(p)), nil
-}
-
-// universalNewlines turns every line end into \n, as Python reads text files.
-func universalNewlines(s string) string {
-	if !strings.Contains(s, "\r") {
-		return s
-	}
-	return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n")
+	return string(p), nil
 }
 
 type textInFileArgs struct {
@@ -168,7 +160,7 @@ func fileContainsRegex(_ context.Context, _ *Call, a containsRegexArgs) (any, er
 		return nil, err
 	}
 	text, _ := decodeText(p, "")
-	for _, line := range keepEnds(universalNewlines(text)) {
+	for _, line := range byteLines(text) {
 		if a.Lchar != "" {
 			line = strings.TrimLeft(line, a.Lchar)
 		}

@@ -200,6 +200,9 @@ func fileMove(ctx context.Context, c *Call, a moveArgs) (any, error) {
 	if !filepath.IsAbs(dst) {
 		return nil, InvocationErrorf("Destination path must be absolute.")
 	}
+	if _, err := os.Lstat(src); err != nil {
+		return nil, ExecErrorf("Unable to move '%s' to '%s': %s", src, dst, osErrorText(err))
+	}
 	if err := movePath(src, dst); err != nil {
 		return nil, ExecErrorf("Unable to move '%s' to '%s': %s", src, dst, osErrorText(err))
 	}
@@ -218,15 +221,19 @@ func movePath(src, dst string) error {
 	if !errors.Is(err, syscall.EXDEV) {
 		return err
 	}
-	if err := copyTree(src, dst); err != nil {
+	if err := copyTree(src, dst, false); err != nil {
 		return err
 	}
 	return os.RemoveAll(src)
 }
 
-// copyTree copies a file, link or directory with everything below it.
-func copyTree(src, dst string) error {
+// copyTree copies a file, link or directory with everything below it; with
+// follow what links lead to in their place.
+func copyTree(src, dst string, follow bool) error {
 	st, err := os.Lstat(src)
+	if err == nil && follow {
+		st, err = os.Stat(src)
+	}
 	if err != nil {
 		return err
 	}
@@ -246,7 +253,7 @@ func copyTree(src, dst string) error {
 			return err
 		}
 		for _, e := range entries {
-			if err := copyTree(filepath.Join(src, e.Name()), filepath.Join(dst, e.Name())); err != nil {
+			if err := copyTree(filepath.Join(src, e.Name()), filepath.Join(dst, e.Name()), follow); err != nil {
 				return err
 			}
 		}
@@ -298,7 +305,7 @@ func fileCopy(ctx context.Context, c *Call, a copyArgs) (any, error) {
 		}
 		if a.RemoveExisting {
 			if err = os.RemoveAll(dst); err == nil {
-				err = copyTree(src, dst)
+				err = copyTree(src, dst, true)
 			}
 		} else {
 			err = copyFilesBelow(src, dst)
