@@ -88,12 +88,17 @@ func userKey(path string) (string, error) {
 	return key, writeFileAtomic(path, []byte(key), 0o600)
 }
 
-// currentUser is the name of the user this process runs as.
+// currentUser is the name of the user this process runs as. Not by user.Current,
+// which remembers who it was before the daemon changed its user.
 func currentUser() string {
-	if u, err := user.Current(); err == nil {
+	uid := strconv.Itoa(os.Geteuid())
+	if u, err := user.LookupId(uid); err == nil {
 		return u.Username
 	}
-	return strconv.Itoa(os.Getuid())
+	if uid == "0" {
+		return "root" // a box without /etc/passwd
+	}
+	return uid
 }
 
 func authKind(load *Map) string {

@@ -361,7 +361,7 @@ func TestMetricsPage(t *testing.T) {
 		page = string(p)
 		return err == nil && r.StatusCode == 200
 	})
-	for _, line := range []string{"halite_logins_total 1", "halite_publishes_total 1", "halite_keys_minions 1", "halite_publish_peers 1",
+	for _, line := range []string{"halite_logins_total 1", "halite_publishes_total 1", `halite_keys{state="accepted"} 1`, "halite_publish_peers 1",
 		"halite_minions_connected 1", `halite_command_seconds_count{command="_file_envs"} 1`, "halite_login_seconds_count 1", "halite_jobs 1"} {
 		if !strings.Contains(page, line+"\n") {
 			t.Errorf("no line %q", line)

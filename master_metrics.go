@@ -141,12 +141,13 @@ func (m *Master) writeMetrics(w io.Writer) {
 			metric("gauge", "request_in_work", "Requests in work.", float64(l.stats.InWork))
 		}
 	}
-	for _, state := range KeyStates() {
-		ids, err := m.keys.List(state)
-		if err == nil {
-			metric("gauge", "keys_"+strings.TrimPrefix(state, "minions_"), "Keys in this state.", float64(len(ids)))
+	keys := map[string]uint64{}
+	for state, name := range map[string]string{KeyAccepted: "accepted", KeyPending: "pending", KeyRejected: "rejected", KeyDenied: "denied"} {
+		if ids, err := m.keys.List(state); err == nil {
+			keys[name] = uint64(len(ids))
 		}
 	}
+	labelled("gauge", "keys", "Keys of minions.", "state", keys)
 	metric("gauge", "minions_connected", "Minions that have a subscription.", float64(len(m.presentIDs())))
 	bus := m.bus.Stats()
 	metric("counter", "events_total", "Events on the bus.", float64(bus.Fired))
