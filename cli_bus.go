@@ -264,27 +264,67 @@ func (s *BusSubscription) Next(ctx context.Context) (BusEvent, error) {
 	}
 }
 
-// FireOnBus puts an event on the bus of a master on this machine.
-func FireOnBus(ctx context.Context, sockDir, tag string, data *Map) error {
+// BusPusher puts events on the bus of a master on this machine, in their order.
+type BusPusher struct {
+	path string
+
+	mu   sync.Mutex
+	conn net.Conn
+	wrap func(event []byte) ([]byte, error) // into the frames that the master reads
+}
+
+// NewBusPusher makes a pusher; it connects when it is first used.
+func NewBusPusher(sockDir string) *BusPusher {
+	return &BusPusher{path: filepath.Join(sockDir, "master_event_pull.ipc")}
+}
+
+// Close ends the connection.
+func (b *BusPusher) Close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.conn != nil {
+		b.conn.Close()
+		b.conn = nil
+	}
+}
+
+// Fire puts one event on the bus, stamped if it is not. A connection that the
+// master closed meanwhile is made anew once.
+func (b *BusPusher) Fire(ctx context.Context, tag string, data *Map) error {
+	if !data.Has("_stamp") {
+		data = data.Clone()
+		data.Set("_stamp", EventStamp(time.Now()))
+	}
 	event, err := PackEvent(tag, data)
 	if err != nil {
 		return err
 	}
-	d := net.Dialer{Timeout: busDialTimeout}
-	conn, err := d.DialContext(ctx, "unix", filepath.Join(sockDir, "master_event_pull.ipc"))
-	if err != nil {
-		return fmt.Errorf("connect to the event bus: %w", err)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for fresh := false; ; {
+		if b.conn == nil {
+			d := net.Dialer{Timeout: busDialTimeout}
+			conn, err := d.DialContext(ctx, "unix", b.path)
+			if err != nil {
+				return fmt.Errorf("connect to the event bus: %w", err)
+			}
+			b.conn, b.wrap, fresh = conn, busFramer(conn), true
+		}
+		frame, err := b.wrap(event)
+		if err != nil {
+			return err
+		}
+		b.conn.SetWriteDeadline(time.Now().Add(busDialTimeout))
+		_, err = b.conn.Write(frame)
+		if err == nil {
+			return nil
+		}
+		b.conn.Close()
+		b.conn = nil
+		if fresh {
+			return fmt.Errorf("write event %s: %w", tag, err)
+		}
 	}
-	defer conn.Close()
-	frame, err := busFramer(conn)(event)
-	if err != nil {
-		return err
-	}
-	conn.SetWriteDeadline(time.Now().Add(busDialTimeout))
-	if _, err := conn.Write(frame); err != nil {
-		return fmt.Errorf("write event %s: %w", tag, err)
-	}
-	return nil
 }
 
 // busFramer is what wraps events for the master at the other end of its pull

@@ -42,6 +42,7 @@ type RunnerClient struct {
 	local   *LocalClient
 	files   FileServer
 	out     io.Writer
+	push    *BusPusher
 
 	// Pillar compiles pillars; nil where that is not built in.
 	Pillar PillarProvider
@@ -68,7 +69,7 @@ func NewRunnerClient(o *Options, log *slog.Logger, out io.Writer) *RunnerClient 
 		log = slog.New(slog.DiscardHandler)
 	}
 	r := &RunnerClient{o: o, log: log, customs: NewCustoms(o), local: NewLocalClient(o, PublishAuth{}, log),
-		files: NewRootsFileServer(o, log), out: out}
+		files: NewRootsFileServer(o, log), out: out, push: NewBusPusher(o.Path("sock_dir"))}
 	r.loader = &Loader{opts: NewOptions(NewMap()), entries: builtinRunners(), custom: customRunners{r.customs}, loaded: map[string]*LoadedModule{}}
 	return r
 }
@@ -76,6 +77,7 @@ func NewRunnerClient(o *Options, log *slog.Logger, out io.Writer) *RunnerClient 
 // Close ends connections and the host of user-written runners.
 func (r *RunnerClient) Close() {
 	r.local.Close()
+	r.push.Close()
 	r.customs.Close()
 }
 
@@ -175,9 +177,7 @@ func runnerErrorText(ctx context.Context, c *Call, fun string, err error) (text 
 
 // fire puts an event on the bus, if there is one.
 func (r *RunnerClient) fire(ctx context.Context, tag string, data *Map) {
-	stamped := data.Clone()
-	stamped.Set("_stamp", EventStamp(time.Now()))
-	if err := FireOnBus(ctx, r.o.Path("sock_dir"), tag, stamped); err != nil {
+	if err := r.push.Fire(ctx, tag, data); err != nil {
 		r.log.Debug(fmt.Sprintf("event %s: %v", tag, err))
 	}
 }
@@ -220,9 +220,7 @@ func (c *Call) progress(ctx context.Context, data *Map) {
 	e := c.Runner
 	stamped := data.Clone()
 	stamped.Set("_stamp", EventStamp(time.Now()))
-	if err := FireOnBus(ctx, c.Opts.Path("sock_dir"), e.tag+"/progress", stamped); err != nil {
-		c.Log.Debug(fmt.Sprintf("event %s/progress: %v", e.tag, err))
-	}
+	e.client.fire(ctx, e.tag+"/progress", stamped)
 	if e.show != nil {
 		e.show("progress", stamped)
 	}

@@ -259,8 +259,7 @@ func runEventSend(ctx context.Context, c *Call, a runEventSendArgs) (any, error)
 	if a.Tag == "" {
 		return nil, OtherErrorf("ValueError", "Empty tag.")
 	}
-	data.Set("_stamp", EventStamp(time.Now()))
-	if err := FireOnBus(ctx, c.Opts.Path("sock_dir"), a.Tag, data); err != nil {
+	if err := c.Runner.client.push.Fire(ctx, a.Tag, data); err != nil {
 		c.Log.Error(err.Error())
 		return false, nil
 	}
