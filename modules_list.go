@@ -3,7 +3,7 @@
 package main
 
 func builtinModules() []moduleEntry {
-	return []moduleEntry{
+	list := []moduleEntry{
 		{name: "config", load: configModule},
 		{name: "data", load: dataModule},
 		{name: "environ", load: environModule},
@@ -20,4 +20,5 @@ func builtinModules() []moduleEntry {
 		{name: "saltutil", load: saltutilModule},
 		{name: "test", load: testModule},
 	}
+	return append(list, dailyModules()...)
 }
