@@ -354,7 +354,6 @@ func userGetent(_ context.Context, c *Call, a refreshRootArgs) (any, error) {
 	return out, nil
 }
 
-
 func userListGroups(_ context.Context, _ *Call, a nameArgs) (any, error) {
 	u, ok := userByName(a.Name)
 	return newMemberIndex().groups(a.Name, u.gid, ok), nil
