@@ -11,6 +11,7 @@ func builtinModules() []moduleEntry {
 		{name: "grains", load: grainsModule},
 		{name: "hashutil", load: hashutilModule},
 		{name: "match", load: matchModule},
+		{name: "network", load: networkModule},
 		{name: "pillar", load: pillarModule},
 		{name: "mod_random", virtual: "random", load: randomModule},
 		{name: "cmdmod", virtual: "cmd", load: cmdModule},
