@@ -131,6 +131,10 @@ type Master struct {
 // are logins that wait for their turn, which must not hold up anything else.
 const maxRequestWorkers = 16384
 
+// masterFlush is how long each port waits for what is under way when the master
+// stops. Both together must leave time within the 5 seconds of SIGTERM.
+const masterFlush = 1500 * time.Millisecond
+
 // NewMaster makes a master: it opens keys and caches, but no port yet.
 func NewMaster(o *Options, log *slog.Logger) (*Master, error) {
 	m := &Master{
@@ -369,7 +373,7 @@ func hostPort(host string, port int) string {
 
 // transportOptions takes what options say about connections.
 func (m *Master) transportOptions() TransportOptions {
-	to := TransportOptions{Workers: maxRequestWorkers, Log: m.log, QueueMessages: m.o().Int("pub_hwm")}
+	to := TransportOptions{Workers: maxRequestWorkers, Flush: masterFlush, Log: m.log, QueueMessages: m.o().Int("pub_hwm")}
 	if m.o().Has("tcp_keepalive") {
 		to.KeepAlive = net.KeepAliveConfig{Enable: m.o().Bool("tcp_keepalive"), Idle: 300 * time.Second, Interval: -1, Count: -1}
 		if s := m.o().Int("tcp_keepalive_idle"); s > 0 {

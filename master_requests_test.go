@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -498,6 +499,30 @@ func TestPeerPublish(t *testing.T) {
 	job = b.job(t, sub)
 	b.call(t, "cmd", "_return", "id", "b", "jid", job.Str("jid"), "fun", "test.ping", "fun_args", NewList(), "return", "pong", "retcode", int64(0))
 	wantValue(t, "answer to minion_publish", <-done, NewMap("b", "pong"))
+}
+
+// A master stops in time, whoever waits for it or does not read.
+func TestMasterStopsInTime(t *testing.T) {
+	m := startMaster(t, "peer", NewMap(".*", NewList(".*")))
+	a := m.accepted(t, "a", 1)
+	idle, err := net.Dial("tcp", m.req.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer idle.Close()
+	body := a.sealed(t, NewMap("cmd", "minion_publish", "fun", "test.ping", "arg", NewList(), "tgt", "a", "tgt_type", "glob", "ret", "", "tmo", int64(600)), NewNonce())
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		a.r.Request(context.Background(), body)
+	}()
+	eventually(t, "request in work", func() bool { return m.req.Stats().InWork > 0 })
+	started := time.Now()
+	m.stop()
+	if d := time.Since(started); d > 4*time.Second {
+		t.Errorf("stopping took %v", d)
+	}
+	<-gone
 }
 
 func TestPushedFilesStayInside(t *testing.T) {
