@@ -28,6 +28,21 @@ type ModuleError struct {
 
 func (e *ModuleError) Error() string { return e.Msg }
 
+// PythonClass is the exception with its module, as tracebacks name it.
+func (e *ModuleError) PythonClass() string {
+	switch e.Kind {
+	case ErrExecution:
+		return "salt.exceptions.CommandExecutionError"
+	case ErrInvocation:
+		return "salt.exceptions.SaltInvocationError"
+	case ErrCommandNotFound:
+		return "salt.exceptions.CommandNotFoundError"
+	case ErrType:
+		return "TypeError"
+	}
+	return e.Class
+}
+
 // ExecErrorf is CommandExecutionError: something on the box went wrong.
 func ExecErrorf(format string, a ...any) error {
 	return &ModuleError{Kind: ErrExecution, Msg: fmt.Sprintf(format, a...)}
@@ -68,17 +83,7 @@ func (e *ModuleError) Traceback() string {
 	if e.Trace != "" {
 		return e.Trace
 	}
-	last := e.Class
-	switch e.Kind {
-	case ErrExecution:
-		last = "salt.exceptions.CommandExecutionError"
-	case ErrInvocation:
-		last = "salt.exceptions.SaltInvocationError"
-	case ErrCommandNotFound:
-		last = "salt.exceptions.CommandNotFoundError"
-	case ErrType:
-		last = "TypeError"
-	}
+	last := e.PythonClass()
 	if e.Msg != "" {
 		last += ": " + e.Msg
 	}
