@@ -125,7 +125,7 @@ func (rd *Renderer) saltFilters() map[string]*JinjaFilter {
 		"is_hex":              jinjaFilter("is_hex", "", func(_ *JinjaRun, v any, _ []any, _ JinjaKwargs) (any, error) { return isHexFilter(v), nil }),
 		"contains_whitespace": textArg("contains_whitespace", "", "", func(_ *JinjaRun, s string, _ []any) (any, error) { return strings.ContainsFunc(s, isPythonSpace), nil }),
 		"human_to_bytes":      jinjaEntry('p', 0, "human_to_bytes", "default_unit='B', handle_metric=False", humanToBytes),
-		"to_snake_case":       textArg("camel_to_snake_case", "", "", func(_ *JinjaRun, s string, _ []any) (any, error) { return snakeCase(s) }),
+		"to_snake_case":       textArg("camel_to_snake_case", "", "", func(_ *JinjaRun, s string, _ []any) (any, error) { return saltSnakeCase(s) }),
 		"to_camelcase": textArg("snake_to_camel_case", "uppercamel=False", "", func(r *JinjaRun, s string, a []any) (any, error) {
 			upper, err := r.truth(a[0])
 			words := strings.Split(s, "_")
@@ -503,7 +503,7 @@ func isHexFilter(v any) bool {
 	return ok
 }
 
-func snakeCase(s string) (any, error) {
+func saltSnakeCase(s string) (any, error) {
 	rs := []rune(s)
 	if len(rs) == 0 {
 		return nil, jinjaErr("IndexError", "string index out of range")

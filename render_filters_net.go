@@ -188,7 +188,7 @@ func fileFilters() map[string]*JinjaFilter {
 			if name == "" {
 				return nil, nil
 			}
-			if p := findProgram(name); p != "" {
+			if p := whichProgram(name); p != "" {
 				return p, nil
 			}
 			return nil, nil
@@ -333,8 +333,8 @@ func textShare(s, controls string) float64 {
 	return float64(odd) / float64(max(n, 1))
 }
 
-// findProgram looks for an executable, by its path or in PATH.
-func findProgram(name string) string {
+// whichProgram looks for an executable, by its path or in PATH.
+func whichProgram(name string) string {
 	runnable := func(p string) bool {
 		st, err := os.Stat(p)
 		return err == nil && st.Mode().IsRegular() && st.Mode()&0o111 != 0
@@ -705,7 +705,7 @@ func networkFilters() map[string]*JinjaFilter {
 			}
 			return p, nil
 		}),
-		"dns_check": jinjaEntry('p', 0, "dns_check", "port, safe=False, ipv6=None", dnsCheck),
+		"dns_check": jinjaEntry('p', 0, "dns_check", "port, safe=False, ipv6=None", dnsCheckFilter),
 	}
 }
 
@@ -765,8 +765,8 @@ func filterByNetworks(r *JinjaRun, v any, a []any, _ JinjaKwargs) (any, error) {
 	return nil, jinjaValueError("Do not know how to filter a <class '%s'>", TypeName(v))
 }
 
-// dnsCheck resolves a name and prefers an address that answers on the port.
-func dnsCheck(r *JinjaRun, v any, a []any, _ JinjaKwargs) (any, error) {
+// dnsCheckFilter resolves a name and prefers an address that answers on the port.
+func dnsCheckFilter(r *JinjaRun, v any, a []any, _ JinjaKwargs) (any, error) {
 	name, err := r.str(v)
 	if err != nil {
 		return nil, err

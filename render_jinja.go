@@ -181,9 +181,18 @@ func (rd *Renderer) renderJinja(ctx context.Context, req *RenderRequest, source 
 }
 
 // lineContext shows the lines around a line, which is marked.
-func lineContext(template string, line int) string {
+func lineContext(template string, line int) string { return linesContext(template, line, false) }
+
+// linesContext is lineContext; with traced the lines go on with a traceback
+// that is cut off after its head.
+func linesContext(template string, line int, traced bool) string {
 	const around = 5
 	lines := splitLines(template, false)
+	more := len(lines)
+	if traced {
+		lines = append(lines, "Traceback (most recent call last):")
+		more = len(lines) + around
+	}
 	if line > len(lines) || line < 1 {
 		return template
 	}
@@ -195,7 +204,7 @@ func lineContext(template string, line int) string {
 		marked++
 	}
 	buf = append(buf, lines[start:end]...)
-	if end < len(lines) {
+	if end < len(lines) || end < more {
 		buf = append(buf, "[...]")
 	}
 	buf[marked] += "    <======================"
@@ -242,10 +251,7 @@ func (run *renderRun) errorOf(err error, source string, vars map[string]any) err
 		e.Text = "Jinja error: " + je.Message + where + "\n" + trace + "\n"
 	}
 	if line > 0 {
-		if trace != "" {
-			source += "\n" + trace
-		}
-		e.Text += fmt.Sprintf("; line %d\n\n%s", line, lineContext(source, line))
+		e.Text += fmt.Sprintf("; line %d\n\n%s", line, linesContext(source, line, trace != ""))
 	}
 	return e
 }
@@ -391,14 +397,14 @@ func callSalt(r *JinjaRun, req *RenderRequest, name string, args []any, kw Jinja
 		if u, ok := a.(*JinjaUndefined); ok && u.Kind == JinjaStrict {
 			return nil, u.fail()
 		}
-		plain[i] = outgoing(r, a)
+		plain[i] = plainOutgoing(r, a)
 	}
 	kwargs := &Map{}
 	for _, k := range kw {
 		if u, ok := k.Value.(*JinjaUndefined); ok && u.Kind == JinjaStrict {
 			return nil, u.fail()
 		}
-		kwargs.Set(k.Name, outgoing(r, k.Value))
+		kwargs.Set(k.Name, plainOutgoing(r, k.Value))
 	}
 	v, err := req.Functions.CallFunction(r.Ctx, name, plain, kwargs)
 	if err != nil {
@@ -407,9 +413,9 @@ func callSalt(r *JinjaRun, req *RenderRequest, name string, args []any, kw Jinja
 	return FromGo(v), nil
 }
 
-// outgoing makes a value of a template into one of the model: safe text becomes
+// plainOutgoing makes a value of a template into one of the model: safe text becomes
 // text, an iterator a list.
-func outgoing(r *JinjaRun, v any) any {
+func plainOutgoing(r *JinjaRun, v any) any {
 	switch v := v.(type) {
 	case Plainer:
 		return v.PlainValue()

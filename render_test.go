@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// recordedTree is the file tree of the recorded snippets.
+type recordedTree map[string]string
+
+const recordedCache = "@W@/var/cache/salt/minion/files/base/"
+
+func (t recordedTree) FetchTemplate(_ context.Context, name, _ string) ([]byte, string, error) {
+	s, ok := t[name]
+	if !ok {
+		return nil, "", fs.ErrNotExist
+	}
+	return []byte(s), recordedCache + name, nil
+}
+
+// recordedFunctions are the few functions that the snippets call.
+type recordedFunctions struct{ pillar, grains *Map }
+
+func (f recordedFunctions) HasFunction(name string) bool {
+	switch name {
+	case "test.ping", "test.echo", "test.arg", "pillar.get", "grains.get", "config.get", "log.debug":
+		return true
+	}
+	return false
+}
+
+func (f recordedFunctions) HasModule(name string) bool {
+	return f.HasFunction(name+".get") || name == "test" || name == "log"
+}
+
+func (f recordedFunctions) CallFunction(_ context.Context, name string, args []any, kwargs *Map) (any, error) {
+	get := func(m *Map) any {
+		var def any = ""
+		if len(args) > 1 {
+			def = args[1]
+		}
+		var keys []any
+		for _, k := range strings.Split(args[0].(string), ":") {
+			keys = append(keys, k)
+		}
+		return Traverse(m, keys, def)
+	}
+	switch name {
+	case "test.ping":
+		return true, nil
+	case "test.echo":
+		return args[0], nil
+	case "test.arg":
+		return NewMap("args", &List{Items: args}, "kwargs", kwargs), nil
+	case "pillar.get", "config.get":
+		return get(f.pillar), nil
+	case "grains.get":
+		return get(f.grains), nil
+	}
+	return nil, nil
+}
+
+func recordedValueOf(t testing.TB, raw json.RawMessage) *Map {
+	v, err := DecodeJSON(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v.(*Map)
+}
+
+// TestRenderRecorded compares with what Salt made of the snippets, errors with
+// their lines included. Python's tracebacks are left out on both sides.
+func TestRenderRecorded(t *testing.T) {
+	t.Setenv("TZ", "UTC")
+	raw, err := os.ReadFile("testdata/render/jinja.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var data struct {
+		Context struct {
+			Pillar, Grains json.RawMessage
+			Files          recordedTree
+			SLS            string
+		}
+		Snippets []struct {
+			Name, Template string
+			Rendered       *string
+			Error          string
+		}
+	}
+	if err := json.Unmarshal(raw, &data); err != nil {
+		t.Fatal(err)
+	}
+	trace := regexp.MustCompile(`(?:<TRACEBACK>|Traceback \(most recent call last\):)\s*`)
+	rd := NewRenderer(RenderConfig{})
+	for _, c := range data.Snippets {
+		t.Run(c.Name, func(t *testing.T) {
+			f := recordedFunctions{recordedValueOf(t, data.Context.Pillar), recordedValueOf(t, data.Context.Grains)}
+			tree := recordedTree{"sub/dir/test.sls": c.Template}
+			for k, v := range data.Context.Files {
+				tree[k] = v
+			}
+			got, err := rd.Render(context.Background(), RenderRequest{Source: c.Template, Path: recordedCache + "sub/dir/test.sls",
+				Renderers: "jinja", Saltenv: "base", SLS: data.Context.SLS, Grains: f.grains, Pillar: f.pillar,
+				Functions: f, Files: tree})
+			if c.Rendered == nil {
+				var re *RenderError
+				if !errors.As(err, &re) {
+					t.Fatalf("no RenderError for %s but %v, %v", c.Template, got, err)
+				}
+				if g, w := trace.ReplaceAllString(re.Text, ""), trace.ReplaceAllString(c.Error, ""); g != w {
+					t.Errorf("template %s\n got %s\nwant %s", c.Template, g, w)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatalf("template %s: %v", c.Template, err)
+			}
+			if got != *c.Rendered {
+				t.Errorf("template %s\n got %q\nwant %q", c.Template, got, *c.Rendered)
+			}
+		})
+	}
+}
