@@ -169,6 +169,9 @@ func (c cliProgram) manPage() string {
 			fmt.Fprintf(&b, ".TP\n.B %s\n%s\n", esc(strings.Join(o.forms(), ", ")), esc(o.fullHelp()))
 		}
 	}
+	if c.config == "" {
+		return b.String()
+	}
 	fmt.Fprintf(&b, ".SH FILES\n/etc/salt/%s, /etc/salt/%s.d/*.conf, Saltfile\n", c.config, c.config)
 	return b.String()
 }

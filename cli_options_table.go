@@ -5,7 +5,7 @@ package main
 func programs() []cliProgram {
 	return []cliProgram{
 		programSalt(), programSaltCall(), programSaltCp(), programSaltKey(),
-		programSaltMaster(), programSaltMinion(), programSaltRun(),
+		programSaltMaster(), programSaltMinion(), programSaltRun(), programSaltSwarm(),
 	}
 }
 
@@ -286,4 +286,35 @@ func programSaltMinion() cliProgram {
 	return cliProgram{name: "salt-minion", config: "minion",
 		about:  "The minion: it connects to its master and runs the jobs that it gets.",
 		groups: []cliGroup{daemonOptions("/var/run/salt-minion.pid"), logOptions("-l", "", "/var/log/salt/minion")}}
+}
+
+func programSaltSwarm() cliProgram {
+	return cliProgram{name: "salt-swarm",
+		about: "Many minions in one process, to measure a master with: they log in, subscribe, answer test.ping and a few other functions, " +
+			"and report at the end what they saw. Their keys are made for measuring only and protect nothing.",
+		groups: []cliGroup{
+			{options: []cliOption{
+				{long: "--version", help: "Print the version and leave."},
+				{short: "-V", long: "--versions-report", help: "Print the versions of the program and of what it is made of, and leave."},
+				{short: "-h", long: "--help", help: "Print this help and leave."},
+				{short: "-n", long: "--minions", kind: optInt, def: 100, help: "How many minions."},
+				{long: "--master", kind: optText, def: "127.0.0.1:4506", meta: "HOST[:PORT]", help: "The master and its request port."},
+				{long: "--publish-port", kind: optInt, def: 0, help: "The publish port, if not the one that the master tells."},
+				{long: "--prefix", kind: optText, def: "swarm-", help: "What the ids begin with; a number of five digits follows."},
+				{long: "--rate", kind: optFloat, def: 0, help: "Logins a second; 0 is all at once."},
+				{long: "--duration", kind: optFloat, def: 0, help: "Seconds until the report; 0 is until Ctrl-C or SIGTERM."},
+				{long: "--request-timeout", kind: optFloat, def: 60, help: "Seconds to wait for an answer of the master."},
+				{long: "--zmq-filtering", help: "Subscribe as minions of a master with zmq_filtering do."},
+				{long: "--pillar", help: "Fetch the pillar after the login, as real minions do."},
+				{long: "--start-event", help: "Send the start event after the login, as real minions do."},
+			}},
+			{title: "Keys", options: []cliOption{
+				{long: "--keys", kind: optText, def: "", meta: "DIR", help: "Where the keys are kept; those that are missing are made. ~/.cache/salt-swarm if not given."},
+				{long: "--preseed", kind: optText, def: "", meta: "PKIDIR", help: "Put the public keys among the accepted ones of a master on this machine. Without --master that is all that is done."},
+			}},
+			{title: "Output Options", options: []cliOption{
+				{long: "--out --output", dest: "output", kind: optChoice, def: "text", choices: []string{"text", "json"}, help: "The form of the report."},
+				{short: "-l", long: "--log-level", kind: optChoice, def: "warning", choices: logLevels(), help: "How much is logged on the terminal."},
+			}},
+		}}
 }

@@ -45,6 +45,7 @@ func applets() []applet {
 		{"salt-master", "the master daemon", true, appletMaster},
 		{"salt-minion", "the minion daemon", true, appletMinion},
 		{"salt-run", "run functions on the master", true, appletRun},
+		{"salt-swarm", "many minions in one process, to measure a master with", true, appletSwarm},
 	}
 }
 

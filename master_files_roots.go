@@ -264,7 +264,7 @@ func (s *RootsFileServer) walk(roots []string) *rootsLists {
 	return w.l
 }
 
-func sortedKeys(m map[string]bool) []string {
+func sortedKeys[V any](m map[string]V) []string {
 	out := make([]string, 0, len(m))
 	for k := range m {
 		out = append(out, k)

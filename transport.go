@@ -5,6 +5,7 @@
 //	        ListenRequests   ROUTER   a small socket of our own on the same framing
 //	minion  DialSubscriber   SUB      zmq4 SUB socket on the guard
 //	        DialRequester    REQ      zmq4 REQ socket on the guard
+//	swarm   dialPlain…       SUB REQ  the framing alone, for thousands in one process
 //
 // zmq4 (github.com/go-zeromq/zmq4) speaks the protocol well but trusts its
 // peers: one silent TCP connection stops its accept loop, a malformed READY or
@@ -19,6 +20,7 @@
 //	transport_publish.go  Publisher
 //	transport_request.go  RequestServer
 //	transport_dial.go     Subscriber, Requester
+//	transport_plain.go    the same two without zmq4 and without goroutines
 //
 // The laws of the room:
 //

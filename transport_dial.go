@@ -18,8 +18,9 @@ import (
 	"github.com/go-zeromq/zmq4"
 )
 
-// dialLink connects and does the handshake. Nothing runs in the background yet.
-func dialLink(ctx context.Context, addr, socketType string, o *TransportOptions) (*link, error) {
+// dialLink connects and does the handshake; buffer is the size of the link's
+// read buffer. Nothing runs in the background yet.
+func dialLink(ctx context.Context, addr, socketType string, buffer int, o *TransportOptions) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, o.Handshake)
 	defer cancel()
 	dialer := net.Dialer{KeepAlive: -1, KeepAliveConfig: o.KeepAlive}
@@ -34,7 +35,7 @@ func dialLink(ctx context.Context, addr, socketType string, o *TransportOptions)
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", addr, err)
 	}
-	l := newLink(conn, o, &linkCounters{}, clientIn)
+	l := newLink(conn, o, &linkCounters{}, buffer)
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 	err = l.handshake(socketType)
 	if !stop() && err == nil {
@@ -89,7 +90,7 @@ func DialSubscriber(ctx context.Context, addr string, topics []string, o Transpo
 			return nil, fmt.Errorf("subscribe to %.40q…: a topic has at most %d bytes", t, maxTopic)
 		}
 	}
-	l, err := dialLink(ctx, addr, "SUB", o.withDefaults())
+	l, err := dialLink(ctx, addr, "SUB", clientIn, o.withDefaults())
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +157,7 @@ type Requester struct {
 
 // DialRequester connects to a request server. ctx bounds the dialling only.
 func DialRequester(ctx context.Context, addr string, o TransportOptions) (*Requester, error) {
-	l, err := dialLink(ctx, addr, "REQ", o.withDefaults())
+	l, err := dialLink(ctx, addr, "REQ", clientIn, o.withDefaults())
 	if err != nil {
 		return nil, err
 	}
