@@ -6,6 +6,7 @@ func builtinModules() []moduleEntry {
 	list := []moduleEntry{
 		{name: "config", load: configModule},
 		{name: "data", load: dataModule},
+		{name: "disk", load: diskModule},
 		{name: "environ", load: environModule},
 		{name: "file", load: fileModule},
 		{name: "grains", load: grainsModule},
@@ -15,6 +16,7 @@ func builtinModules() []moduleEntry {
 		{name: "pillar", load: pillarModule},
 		{name: "mod_random", virtual: "random", load: randomModule},
 		{name: "cmdmod", virtual: "cmd", load: cmdModule},
+		{name: "status", load: statusModule},
 		{name: "sysmod", virtual: "sys", load: sysModule},
 		{name: "cp", load: cpModule},
 		{name: "event", load: eventModule},
