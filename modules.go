@@ -332,6 +332,8 @@ type Call struct {
 	Pub    *Map // the publish load, nil outside jobs of a master
 	Direct bool // typed by a person on a command line: cmd functions use a shell
 
+	State *StateInfo // nil outside state functions
+
 	job *jobContext
 }
 

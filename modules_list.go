@@ -21,6 +21,7 @@ func builtinModules() []moduleEntry {
 		{name: "cp", load: cpModule},
 		{name: "event", load: eventModule},
 		{name: "saltutil", load: saltutilModule},
+		{name: "state", load: stateModule},
 		{name: "test", load: testModule},
 	}
 	return append(list, dailyModules()...)

@@ -3,9 +3,6 @@ package main
 
 import "context"
 
-// sysStates lists the state functions.
-func sysStates(context.Context, *Call) []sysEntry { return nil }
-
 // sysRunners lists the runner functions.
 func sysRunners(context.Context, *Call) []sysEntry { return nil }
 
