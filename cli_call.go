@@ -155,7 +155,8 @@ func (c *caller) prepare(ctx context.Context) error {
 	}
 	c.env = &Env{
 		Opts: o, Grains: grains, Pillar: NewMap(), Log: c.log, Loader: NewLoader(o, c.custom),
-		Jobs: newJobTable(procDir(o), 0, c.log),
+		Jobs:      newJobTable(procDir(o), 0, c.log),
+		Templates: NewTemplates(o, nil),
 	}
 	if local {
 		c.env.Files = NewLocalFiles(o, c.log)

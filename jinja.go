@@ -208,7 +208,7 @@ type JinjaRun struct {
 	iterations int64
 	depth      int
 	loaded     map[string]*JinjaTemplate
-	modules    map[string]*jinjaModule
+	modules    map[string]*jinjaImported
 	extended   bool // the running template handed over to a parent
 	limits     JinjaLimits
 }
@@ -354,7 +354,7 @@ type JinjaVars struct {
 // Render runs the template.
 func (t *JinjaTemplate) Render(ctx context.Context, in JinjaVars) (string, error) {
 	r := &JinjaRun{Ctx: ctx, Env: t.env, Data: in.Data, Globals: in.Globals, autoescape: t.env.Autoescape,
-		loaded: map[string]*JinjaTemplate{}, modules: map[string]*jinjaModule{}, limits: t.env.Limits}
+		loaded: map[string]*JinjaTemplate{}, modules: map[string]*jinjaImported{}, limits: t.env.Limits}
 	if r.limits.Iterations == 0 {
 		r.limits.Iterations = 50_000_000
 	}

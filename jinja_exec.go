@@ -662,7 +662,7 @@ func (n *jInclude) exec(r *JinjaRun) error {
 
 // module runs a template without the variables of the one that imports it, once
 // for each rendering.
-func (r *JinjaRun) module(t *JinjaTemplate) (*jinjaModule, error) {
+func (r *JinjaRun) module(t *JinjaTemplate) (*jinjaImported, error) {
 	if m := r.modules[t.Name]; m != nil {
 		return m, nil
 	}
@@ -673,12 +673,12 @@ func (r *JinjaRun) module(t *JinjaTemplate) (*jinjaModule, error) {
 	return m, err
 }
 
-func (r *JinjaRun) makeModule(t *JinjaTemplate, vars *jinjaContext) (*jinjaModule, error) {
+func (r *JinjaRun) makeModule(t *JinjaTemplate, vars *jinjaContext) (*jinjaImported, error) {
 	text, err := r.capture(func() error { return r.runTemplate(t, vars) })
 	if err != nil {
 		return nil, err
 	}
-	m := &jinjaModule{name: t.Name, vars: map[string]any{}, body: text}
+	m := &jinjaImported{name: t.Name, vars: map[string]any{}, body: text}
 	for _, name := range vars.exported {
 		m.vars[name] = vars.vars[name]
 	}
@@ -686,7 +686,7 @@ func (r *JinjaRun) makeModule(t *JinjaTemplate, vars *jinjaContext) (*jinjaModul
 }
 
 // imported runs the template of an import tag.
-func (r *JinjaRun) imported(e jinjaExpr, withContext bool) (*jinjaModule, error) {
+func (r *JinjaRun) imported(e jinjaExpr, withContext bool) (*jinjaImported, error) {
 	v, err := e.eval(r)
 	if err != nil {
 		return nil, err

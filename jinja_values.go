@@ -448,20 +448,20 @@ func (m *jinjaMacro) Attribute(_ *JinjaRun, name string) (any, bool, error) {
 	return nil, false, nil
 }
 
-// jinjaModule is an imported template: what it exported, and what it printed.
-type jinjaModule struct {
+// jinjaImported is an imported template: what it exported, and what it printed.
+type jinjaImported struct {
 	name string
 	vars map[string]any
 	body string
 }
 
-func (m *jinjaModule) TypeName() string      { return "TemplateModule" }
-func (m *jinjaModule) QualifiedName() string { return "jinja2.environment.TemplateModule" }
-func (m *jinjaModule) Truth() bool           { return true }
-func (m *jinjaModule) Repr() string          { return "<TemplateModule " + Repr(m.name) + ">" }
-func (m *jinjaModule) String() string        { return m.body }
+func (m *jinjaImported) TypeName() string      { return "TemplateModule" }
+func (m *jinjaImported) QualifiedName() string { return "jinja2.environment.TemplateModule" }
+func (m *jinjaImported) Truth() bool           { return true }
+func (m *jinjaImported) Repr() string          { return "<TemplateModule " + Repr(m.name) + ">" }
+func (m *jinjaImported) String() string        { return m.body }
 
-func (m *jinjaModule) Attribute(_ *JinjaRun, name string) (any, bool, error) {
+func (m *jinjaImported) Attribute(_ *JinjaRun, name string) (any, bool, error) {
 	v, ok := m.vars[name]
 	return v, ok, nil
 }

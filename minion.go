@@ -53,6 +53,8 @@ type Minion struct {
 	masters []masterAddr
 	jobs    *jobTable
 	custom  *Customs
+	// templates keeps what was parsed, for all jobs
+	templates *Templates
 
 	mu     sync.Mutex
 	links  []*masterLink
@@ -71,6 +73,7 @@ func NewMinion(o *Options, log *slog.Logger) (*Minion, error) {
 	}
 	m.cred = NewCredentials(m.id, key)
 	m.custom = NewCustoms(o)
+	m.templates = NewTemplates(o, nil)
 	m.jobs = newJobTable(procDir(o), o.Int("process_count_max"), log)
 	return m, nil
 }
@@ -291,7 +294,7 @@ func configureChannel(ch *masterChannel, o *Options) {
 
 // env is what functions get that run outside of any link, or for l.
 func (m *Minion) env(l *masterLink) *Env {
-	e := &Env{Opts: m.opts, Grains: m.Grains(), Pillar: NewMap(), Log: m.log, Jobs: m.jobs}
+	e := &Env{Opts: m.opts, Grains: m.Grains(), Pillar: NewMap(), Log: m.log, Jobs: m.jobs, Templates: m.templates}
 	if l == nil {
 		e.Loader = NewLoader(m.opts, m.custom)
 		return e

@@ -22,6 +22,8 @@ func builtinModules() []moduleEntry {
 		{name: "event", load: eventModule},
 		{name: "saltutil", load: saltutilModule},
 		{name: "state", load: stateModule},
+		{name: "slsutil", load: slsutilModule},
+		{name: "jinja", load: jinjaModule},
 		{name: "test", load: testModule},
 	}
 	return append(list, dailyModules()...)

@@ -88,7 +88,7 @@ func (rd *Renderer) saltFilters() map[string]*JinjaFilter {
 		"load_json": strictFilter("load_json", "", func(r *JinjaRun, v any, _ []any, _ JinjaKwargs) (any, error) {
 			var text string
 			switch s := v.(type) {
-			case *jinjaModule:
+			case *jinjaImported:
 				text = s.body
 			case []byte:
 				text = string(s)
@@ -105,7 +105,7 @@ func (rd *Renderer) saltFilters() map[string]*JinjaFilter {
 			return out, nil
 		}),
 		"load_text": strictFilter("load_text", "", func(_ *JinjaRun, v any, _ []any, _ JinjaKwargs) (any, error) {
-			if m, ok := v.(*jinjaModule); ok {
+			if m, ok := v.(*jinjaImported); ok {
 				return m.body, nil
 			}
 			return v, nil
@@ -250,7 +250,7 @@ func formatYAML(v, flow any) Markup {
 func loadYAMLFilter(_ *JinjaRun, v any, _ []any, _ JinjaKwargs) (any, error) {
 	var text string
 	switch s := v.(type) {
-	case *jinjaModule:
+	case *jinjaImported:
 		text = s.body
 	case []byte:
 		text = string(s)

@@ -423,7 +423,7 @@ func plainOutgoing(r *JinjaRun, v any) any {
 		if items, err := r.items(v); err == nil {
 			return &List{Items: append([]any(nil), items...)}
 		}
-	case *jinjaModule:
+	case *jinjaImported:
 		return v.body
 	case *JinjaUndefined:
 		return nil
