@@ -876,7 +876,7 @@ func stateTemplateStr(ctx context.Context, c *Call, a stateTemplateArgs) (any, e
 	if err != nil {
 		return nil, err
 	}
-	v, err := renderedText(ctx, r.c, []byte(a.Tem), "<template-str>", "base", "")
+	v, err := renderedText(ctx, r.c, a.Tem, "<template-str>", "base", "")
 	if err != nil {
 		return nil, err
 	}

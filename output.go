@@ -234,6 +234,9 @@ func (o OutputOptions) safe(text string) string {
 // several kinds become texts, and of those that then are equal the last stays.
 func sortedForDisplay(m *Map) (*Map, []any) {
 	keys := m.Keys()
+	if m.Class() != "" {
+		return m, keys
+	}
 	for i := 1; i < len(keys); i++ {
 		if _, err := Compare(keys[0], keys[i]); err != nil {
 			byText := NewMap()

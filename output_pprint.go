@@ -39,7 +39,7 @@ func sortedDeep(v any) any {
 		}
 		return t
 	case *Map:
-		m := NewMap()
+		m := NewMap().SetClass(v.Class())
 		for _, k := range pprintKeys(v) {
 			m.Set(k, sortedDeep(v.Value(k)))
 		}
@@ -51,6 +51,9 @@ func sortedDeep(v any) any {
 // pprintKeys sorts keys; those of different kinds by the name of their type.
 func pprintKeys(m *Map) []any {
 	keys := m.Keys()
+	if m.Class() != "" {
+		return keys
+	}
 	sort.SliceStable(keys, func(i, j int) bool {
 		c, err := Compare(keys[i], keys[j])
 		if err != nil {
@@ -70,6 +73,16 @@ func (p *pprinter) format(v any, indent, allowance, level int) {
 	level++
 	switch v := v.(type) {
 	case *Map:
+		if class := v.Class(); class != "" {
+			items := make([]any, 0, v.Len())
+			for k, item := range v.All() {
+				items = append(items, Tuple{k, item})
+			}
+			p.b.WriteString(class + "(")
+			p.format(NewList(items...), indent+len(class)+1, allowance+1, level-1)
+			p.b.WriteByte(')')
+			return
+		}
 		p.b.WriteByte('{')
 		p.pad()
 		keys := pprintKeys(v)

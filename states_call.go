@@ -80,7 +80,7 @@ func (r *stateRun) verifyLow(ctx context.Context, low *Map) ([]string, error) {
 			p, ok := v.(string)
 			if ok && low.Value("state") == k && (GlobMatch(p, Str(name)) || GlobMatch(p, Str(low.Value("__id__")))) {
 				errs = append(errs, fmt.Sprintf("Recursive require detected in SLS %s for require %s in ID %s",
-					Str(low.Value("__sls__")), orderedStr(req), Str(low.Value("__id__"))))
+					Str(low.Value("__sls__")), Str(req), Str(low.Value("__id__"))))
 			}
 		}
 	}
@@ -710,7 +710,7 @@ func (r *stateRun) checkOnlyif(ctx context.Context, c *Call, v any, opts *Map) (
 			comment = yes
 		case *Map:
 			if !entry.Has("fun") {
-				return false, "no `fun` argument in onlyif: " + orderedStr(entry), nil
+				return false, "no `fun` argument in onlyif: " + Str(entry), nil
 			}
 			res, failed, err := r.checkFunction(ctx, c, entry)
 			if err != nil {
@@ -750,7 +750,7 @@ func (r *stateRun) checkUnless(ctx context.Context, c *Call, v any, opts *Map) (
 			comment, skip = yes, true
 		case *Map:
 			if !entry.Has("fun") {
-				return skip, "no `fun` argument in unless: " + orderedStr(entry), nil
+				return skip, "no `fun` argument in unless: " + Str(entry), nil
 			}
 			res, failed, err := r.checkFunction(ctx, c, entry)
 			if err != nil {

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path"
 	"sort"
@@ -143,7 +142,7 @@ func (h *highState) find(ctx context.Context, sls, saltenv string) (local, sourc
 // renderMatches renders what was chosen for each environment. order lists the
 // environments.
 func (h *highState) renderMatches(ctx context.Context, matches *Map) (*Map, []string) {
-	high := NewMap()
+	high := NewMap().SetClass("HashableOrderedDict")
 	var all []string
 	for env, list := range matches.All() {
 		saltenv := Str(env)
@@ -211,7 +210,7 @@ func cleanExtends(high *Map) {
 func mergeStates(high *Map, state any, errs *[]string) {
 	m, ok := state.(*Map)
 	if !ok {
-		*errs = append(*errs, "Error when rendering state with contents: "+orderedStr(state))
+		*errs = append(*errs, "Error when rendering state with contents: "+Str(state))
 		return
 	}
 	for _, key := range []string{"__extend__", "__exclude__"} {
@@ -257,7 +256,7 @@ func (h *highState) renderState(ctx context.Context, sls, saltenv string, matche
 		add("Specified SLS %s in saltenv %s is not available on the salt master or through a configured fileserver", sls, saltenv)
 		return NewMap(), errs
 	}
-	v, err := renderedSLS(ctx, r.c, local, saltenv, sls, h.mods)
+	v, err := renderedSLS(ctx, r.c, local, saltenv, sls)
 	if err != nil {
 		errs = append(errs, renderFailure(saltenv, sls, err))
 		r.c.Log.Log(ctx, LevelCritical, errs[len(errs)-1])
@@ -289,16 +288,6 @@ func (h *highState) renderState(ctx context.Context, sls, saltenv string, matche
 	}
 	h.autoOrder(state, sls)
 	return state, errs
-}
-
-// renderFailure is the message for an SLS that could not be rendered.
-func renderFailure(saltenv, sls string, err error) string {
-	var me *ModuleError
-	var ye *YAMLError
-	if errors.As(err, &me) && me.Kind == ErrOther && !errors.As(err, &ye) && me.Class != "salt.exceptions.SaltRenderError" {
-		return fmt.Sprintf("Rendering SLS %s failed, render error: %s\n%s", sls, me.Msg, me.Traceback())
-	}
-	return fmt.Sprintf("Rendering SLS '%s:%s' failed: %s", saltenv, sls, errText(err))
 }
 
 // include renders one member of an include list into state.

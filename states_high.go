@@ -41,37 +41,6 @@ func internalKeyword(key string) bool {
 	return requisiteKeyword(key) || requisiteInKeyword(key)
 }
 
-// orderedRepr is the text of a value as Python shows the ordered mappings of
-// an SLS file.
-func orderedRepr(v any) string {
-	switch v := v.(type) {
-	case *Map:
-		if v.Len() == 0 {
-			return "OrderedDict()"
-		}
-		parts := make([]string, 0, v.Len())
-		for k, item := range v.All() {
-			parts = append(parts, "("+Repr(k)+", "+orderedRepr(item)+")")
-		}
-		return "OrderedDict([" + strings.Join(parts, ", ") + "])"
-	case *List:
-		parts := make([]string, 0, v.Len())
-		for _, item := range v.Items {
-			parts = append(parts, orderedRepr(item))
-		}
-		return "[" + strings.Join(parts, ", ") + "]"
-	}
-	return Repr(v)
-}
-
-// orderedStr is str() of the same.
-func orderedStr(v any) string {
-	if s, ok := v.(string); ok {
-		return s
-	}
-	return orderedRepr(v)
-}
-
 func hidden(k any) bool {
 	s, ok := k.(string)
 	return ok && strings.HasPrefix(s, "__")
@@ -178,7 +147,7 @@ func verifyHigh(high *Map) []string {
 			add("ID '%s' in SLS '%s' is not formed as a string, but is a %s. It may need to be quoted.", name, sls, TypeName(id))
 		}
 		if !isMap {
-			add("The type %s in %s is not formatted as a dictionary", name, orderedStr(b))
+			add("The type %s in %s is not formatted as a dictionary", name, Str(b))
 			continue
 		}
 		for st, run := range body.All() {
@@ -236,7 +205,7 @@ func verifyHigh(high *Map) []string {
 							case *Map:
 								reqKey, reqVal = firstKey(r)
 							default:
-								add("Requisite declaration %s in SLS %s is not formed as a single key dictionary", orderedStr(r), sls)
+								add("Requisite declaration %s in SLS %s is not formed as a single key dictionary", Str(r), sls)
 								continue
 							}
 							if before, _, dotted := strings.Cut(reqKey, "."); dotted {
@@ -245,7 +214,7 @@ func verifyHigh(high *Map) []string {
 							}
 							if !Hashable(reqVal) {
 								if _, isMap := reqVal.(*Map); !isMap { // ordered mappings of Salt hash
-									add("Illegal requisite \"%s\", please check your syntax.\n", orderedStr(reqVal))
+									add("Illegal requisite \"%s\", please check your syntax.\n", Str(reqVal))
 									continue
 								}
 							}
@@ -346,11 +315,19 @@ func reconcileExtend(high *Map, strict bool) []string {
 					target.Set(st, run)
 					continue
 				}
-				extendArgs(have, toItems(run))
+				extendArgs(have, iterated(run))
 			}
 		}
 	}
 	return errs
+}
+
+// iterated are the items that a loop over a value sees: a mapping gives its keys.
+func iterated(v any) []any {
+	if m, ok := v.(*Map); ok {
+		return m.Keys()
+	}
+	return toItems(v)
 }
 
 // extendArgs puts the arguments of an extend into those of the declaration.

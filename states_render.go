@@ -2,27 +2,52 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"fmt"
+	"errors"
 	"os"
 )
 
-// renderedSLS renders the SLS file at path. The value is nil for a file that
-// gives nothing. Errors of the template are *RenderError.
-func renderedSLS(ctx context.Context, c *Call, path, saltenv, sls string, mods map[string]bool) (any, error) {
+// renderedSLS renders the SLS file at path. The value is an empty mapping for a
+// file that gives nothing. Errors of the template are *RenderError.
+func renderedSLS(ctx context.Context, c *Call, path, saltenv, sls string) (any, error) {
 	src, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	return renderedText(ctx, c, src, path, saltenv, sls)
+	return renderedText(ctx, c, string(src), path, saltenv, sls)
 }
 
 // renderedText renders the text of an SLS file.
-func renderedText(_ context.Context, c *Call, src []byte, path, _, _ string) (any, error) {
-	if len(bytes.TrimSpace(src)) == 0 {
-		c.Log.Error(fmt.Sprintf("Template is nothing but whitespace: %s", path))
-		return nil, nil
+func renderedText(ctx context.Context, c *Call, src, path, saltenv, sls string) (any, error) {
+	v, err := templatesOf(c).Render(ctx, c, RenderRequest{Source: src, Path: path, Saltenv: saltenv, SLS: sls})
+	if err != nil {
+		return nil, err
 	}
-	return ParseYAML(src)
+	markOrdered(v)
+	return v, nil
+}
+
+// markOrdered makes the mappings of rendered data those of an ordered loader,
+// which keep their order in reports and show it in texts.
+func markOrdered(v any) {
+	switch v := v.(type) {
+	case *List:
+		for _, item := range v.Items {
+			markOrdered(item)
+		}
+	case *Map:
+		v.SetClass("OrderedDict")
+		for _, item := range v.All() {
+			markOrdered(item)
+		}
+	}
+}
+
+// renderFailure is the message for an SLS that could not be rendered.
+func renderFailure(saltenv, sls string, err error) string {
+	var re *RenderError
+	if errors.As(err, &re) {
+		return re.SLSText(saltenv, sls)
+	}
+	return (&RenderError{Text: errText(err), Class: "OSError"}).SLSText(saltenv, sls)
 }

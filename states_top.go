@@ -87,7 +87,7 @@ func (h *highState) topFiles(ctx context.Context) ([]topFile, error) {
 			}
 			if local != "" {
 				found++
-				v, err := renderedSLS(ctx, r.c, local, env, "", nil)
+				v, err := renderedSLS(ctx, r.c, local, env, "")
 				if err != nil {
 					return nil, err
 				}
@@ -129,7 +129,7 @@ func (h *highState) topFiles(ctx context.Context) ([]topFile, error) {
 				if err != nil || local == "" {
 					continue
 				}
-				v, err := renderedSLS(ctx, r.c, local, t.env, sls, nil)
+				v, err := renderedSLS(ctx, r.c, local, t.env, sls)
 				if err != nil {
 					return nil, err
 				}
@@ -323,7 +323,7 @@ func verifyTop(top *Map) []string {
 				case *Map:
 					for _, v := range mod.All() {
 						if !Truth(v) {
-							add("Improperly formatted top file matcher in saltenv %s: %s file", orderedStr(mod), Str(v))
+							add("Improperly formatted top file matcher in saltenv %s: %s file", Str(mod), Str(v))
 						}
 					}
 				case string:
@@ -340,7 +340,7 @@ func verifyTop(top *Map) []string {
 // topMatches are the SLS names for this minion, by environment.
 func (h *highState) topMatches(ctx context.Context, top *Map) (*Map, error) {
 	c := h.run.c
-	matches := NewMap()
+	matches := NewMap().SetClass("DefaultOrderedDict")
 	list := func(env any) *List {
 		l := matches.List(env)
 		if l == nil {

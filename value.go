@@ -76,6 +76,22 @@ type Map struct {
 	keys  []any
 	vals  []any
 	index map[any]int // hashed key → position; nil while the map is small
+	class string      // Python's class where it is another than dict
+}
+
+// Class is Python's name of the mapping's class if it is one that keeps and
+// shows an order of its own (OrderedDict), "" for a dict.
+func (m *Map) Class() string {
+	if m == nil {
+		return ""
+	}
+	return m.class
+}
+
+// SetClass makes the mapping print as one of that class.
+func (m *Map) SetClass(class string) *Map {
+	m.class = class
+	return m
 }
 
 // NewMap makes a map of alternating keys and values.
@@ -287,7 +303,7 @@ func (m *Map) Clone() *Map {
 	if m == nil {
 		return &Map{}
 	}
-	c := &Map{keys: append([]any(nil), m.keys...), vals: append([]any(nil), m.vals...)}
+	c := &Map{keys: append([]any(nil), m.keys...), vals: append([]any(nil), m.vals...), class: m.class}
 	if len(c.keys) >= mapIndexFrom {
 		c.reindex()
 	}

@@ -126,6 +126,10 @@ func writeRepr(b *strings.Builder, v any, path *reprPath) {
 			b.WriteString("{...}")
 			return
 		}
+		if class := v.Class(); class != "" {
+			writeClassRepr(b, class, v, path)
+			return
+		}
 		b.WriteByte('{')
 		first := true
 		for k, item := range v.All() {
@@ -145,6 +149,24 @@ func writeRepr(b *strings.Builder, v any, path *reprPath) {
 	default:
 		writeRepr(b, FromGo(v), path)
 	}
+}
+
+// writeClassRepr writes a mapping of another class than dict.
+func writeClassRepr(b *strings.Builder, class string, m *Map, path *reprPath) {
+	b.WriteString(class + "(")
+	sep := "["
+	for k, item := range m.All() {
+		b.WriteString(sep + "(")
+		writeRepr(b, k, path)
+		b.WriteString(", ")
+		writeRepr(b, item, path)
+		b.WriteByte(')')
+		sep = ", "
+	}
+	if m.Len() > 0 {
+		b.WriteByte(']')
+	}
+	b.WriteByte(')')
 }
 
 // formatFloat prints the shortest text that reads back as f, in Python's
