@@ -50,8 +50,8 @@ type JinjaEnv struct {
 	// ObjectName, if set, may name an object in messages about undefined
 	// attributes; "" means the usual name.
 	ObjectName func(v any) string
-	// Outgoing, if set, changes a value before it is printed.
-	Finalize func(v any) any
+	// Finalize, if set, may change a value before it is printed, or refuse it.
+	Finalize func(v any) (any, error)
 
 	methods *jinjaMethodTables
 

@@ -51,7 +51,10 @@ func (n *jData) eval(*JinjaRun) (any, error) { return n.text, nil }
 // print writes a value as {{ }} does.
 func (r *JinjaRun) print(v any) error {
 	if r.Env.Finalize != nil {
-		v = r.Env.Finalize(v)
+		var err error
+		if v, err = r.Env.Finalize(v); err != nil {
+			return err
+		}
 	}
 	switch v := v.(type) {
 	case string:

@@ -257,7 +257,7 @@ func loadYAMLFilter(_ *JinjaRun, v any, _ []any, _ JinjaKwargs) (any, error) {
 	default:
 		var ok bool
 		if text, ok = textOf(v); !ok {
-			return nil, jinjaErr(jinjaRuntimeClass, "Unable to load yaml from %s", Str(v))
+			return nil, jinjaTypeError("a string or stream input is required")
 		}
 	}
 	out, err := ParseYAML([]byte(text))

@@ -50,6 +50,7 @@ func (rd *Renderer) env(req *RenderRequest, extra *Map) *JinjaEnv {
 	}
 	env.Limits = rd.cfg.Limits
 	env.Loader = saltLoader{}
+	env.Finalize = finalizeValue
 	for name, f := range rd.saltFilters() {
 		env.Filters[name] = f
 	}
@@ -69,6 +70,34 @@ func (rd *Renderer) env(req *RenderRequest, extra *Map) *JinjaEnv {
 	}
 	rd.envs[key] = env
 	return env
+}
+
+// finalizeValue refuses to print a dict with an undefined value in it.
+func finalizeValue(v any) (any, error) {
+	m, ok := v.(*Map)
+	if !ok {
+		return v, nil
+	}
+	return v, definedValues(m, 0)
+}
+
+func definedValues(m *Map, depth int) error {
+	if depth > maxReprDepth {
+		return nil
+	}
+	for _, item := range m.All() {
+		switch item := item.(type) {
+		case *JinjaUndefined:
+			if item.Kind == JinjaStrict {
+				return item.fail()
+			}
+		case *Map:
+			if err := definedValues(item, depth+1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // fileOptions takes the options of a "#jinja2:" line at the top of a template,

@@ -68,6 +68,12 @@ func saltGlobals() map[string]any {
 			return simpleTypes(r.All(), 0), nil
 		}),
 		"ifelse": jinjaFunction("ifelse", "*args, **kwargs", func(r *JinjaRun, _ any, a []any, kw JinjaKwargs) (any, error) {
+			switch {
+			case len(a)%2 == 0:
+				return nil, jinjaErr("salt.exceptions.SaltException", "The ifelse function must have an odd number of arguments!")
+			case len(a) == 1:
+				return a[0], nil
+			}
 			return callSalt(r, r.Data.(*renderRun).req, "match.ifelse", a, kw)
 		}),
 	}

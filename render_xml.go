@@ -1,7 +1,10 @@
 // Salt's xml filter: dicts and lists as a document.
 package main
 
-import "strings"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // xmlElement is one element of the document.
 type xmlElement struct {
@@ -57,18 +60,15 @@ func xmlListPairs(items []any) ([]xmlPair, error) {
 	if len(items) == 0 {
 		return nil, jinjaErr("IndexError", "list index out of range")
 	}
-	first, ok := textOf(items[0])
-	if !ok {
+	if _, ok := textOf(items[0]); !ok {
 		return nil, nil
 	}
-	if len(items) != 2 {
-		return nil, jinjaValueError("too many values to unpack (expected 2)")
+	for _, item := range items {
+		if s, ok := textOf(item); ok && utf8.RuneCountInString(s) < 2 {
+			return nil, jinjaErr("IndexError", "string index out of range")
+		}
 	}
-	rs := []rune(first)
-	if len(rs) != 2 {
-		return nil, jinjaValueError("too many values to unpack (expected 2)")
-	}
-	return []xmlPair{{string(rs[0]), string(rs[1])}}, nil
+	return nil, nil
 }
 
 func xmlTree(pairs []xmlPair, parent *xmlElement, depth int) (*xmlElement, error) {
@@ -83,14 +83,14 @@ func xmlTree(pairs []xmlPair, parent *xmlElement, depth int) (*xmlElement, error
 					return nil, err
 				}
 			}
-			if sub == nil {
-				continue
+			if _, err := xmlPairs(p.value); err != nil {
+				return nil, err
 			}
-		} else {
-			sub = &xmlElement{tag: p.tag}
-			if parent != nil {
-				parent.children = append(parent.children, sub)
-			}
+			continue
+		}
+		sub = &xmlElement{tag: p.tag}
+		if parent != nil {
+			parent.children = append(parent.children, sub)
 		}
 		switch v := p.value.(type) {
 		case string, Markup, bool, int64, float64:
