@@ -197,13 +197,7 @@ func (r *RunnerClient) masterID() string {
 // file keeps the run in the job cache, as a job of the master's own.
 func (r *RunnerClient) file(q runnerRun, data *Map) {
 	id := r.masterID()
-	arg := NewList(q.Args...)
-	if q.Kwargs.Len() > 0 {
-		kw := NewMap("__kwarg__", true)
-		kw.Merge(q.Kwargs)
-		arg.Append(kw)
-	}
-	load := NewMap("fun", data.Value("fun"), "arg", arg, "tgt", id, "tgt_type", "list", "jid", q.JID, "user", q.User, "id", id)
+	load := NewMap("fun", data.Value("fun"), "fun_args", data.Value("fun_args"), "tgt", id, "tgt_type", "list", "jid", q.JID, "user", q.User, "id", id)
 	cache := OpenJobCache(newJobReader(r.o).dir, JobCacheOptions{Off: !r.o.Bool("job_cache"), HashType: r.o.Str("hash_type"), Log: r.log})
 	err := cache.Begin(q.JID, load, []string{id}, false)
 	if err == nil {
