@@ -210,6 +210,12 @@ func runManageVersions(ctx context.Context, c *Call, _ noArgs) (any, error) {
 // is newer than its candidates.
 func compareVersions(a, b string) int {
 	x, y := versionParts(a), versionParts(b)
+	for len(x) < len(y) {
+		x = append(x, 0)
+	}
+	for len(y) < len(x) {
+		y = append(y, 0)
+	}
 	return slices.Compare(x, y)
 }
 
@@ -230,14 +236,14 @@ func versionParts(v string) []int {
 			if digits {
 				out = append(out, n)
 			}
+			for len(out) < 3 {
+				out = append(out, 0)
+			}
 			return append(out, -1)
 		}
 	}
 	if digits {
 		out = append(out, n)
-	}
-	for len(out) > 1 && out[len(out)-1] == 0 {
-		out = out[:len(out)-1]
 	}
 	return out
 }
