@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // ErrorKind says which of Salt's exceptions an error stands for.
@@ -24,6 +25,8 @@ type ModuleError struct {
 	Class string // Python's name of the exception, for ErrOther
 	Msg   string
 	Trace string // traceback of user-written code, with its last line
+	Info  *Map   // what ExecErrorInfo was given: changes made, errors
+	Short string // Msg without Info
 }
 
 func (e *ModuleError) Error() string { return e.Msg }
@@ -46,6 +49,27 @@ func (e *ModuleError) PythonClass() string {
 // ExecErrorf is CommandExecutionError: something on the box went wrong.
 func ExecErrorf(format string, a ...any) error {
 	return &ModuleError{Kind: ErrExecution, Msg: fmt.Sprintf(format, a...)}
+}
+
+// ExecErrorInfo is a CommandExecutionError with details: a text of its own, then
+// info in the nested layout. States take the changes out of info.
+func ExecErrorInfo(msg string, info *Map) error {
+	e := &ModuleError{Kind: ErrExecution, Msg: msg, Short: msg, Info: info}
+	if info.Len() == 0 {
+		return e
+	}
+	text, err := Output("nested", info, OutputOptions{})
+	if err != nil {
+		return e
+	}
+	if msg != "" && !strings.ContainsAny(msg[len(msg)-1:], ".?!") {
+		e.Msg += "."
+	}
+	if msg != "" {
+		e.Msg += " "
+	}
+	e.Msg += "Additional info follows:\n\n" + strings.TrimRight(text, "\n")
+	return e
 }
 
 // InvocationErrorf is SaltInvocationError: the arguments make no sense.

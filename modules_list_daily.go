@@ -7,5 +7,6 @@ func dailyModules() []moduleEntry {
 		{name: "useradd", virtual: "user", load: userModule},
 		{name: "groupadd", virtual: "group", load: groupModule},
 		{name: "linux_shadow", virtual: "shadow", load: shadowModule},
+		{name: "aptpkg", virtual: "pkg", load: aptModule},
 	}
 }

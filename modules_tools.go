@@ -32,7 +32,7 @@ func runSaltTool(ctx context.Context, c *Call, o toolOptions, args ...string) (c
 	inner := *c
 	inner.Direct = false
 	req := cmdRequest{
-		Rstrip: true, ResetSystemLocale: true, OutputLoglevel: "debug", RedirectStderr: o.merge, IgnoreRetcode: o.ignore,
+		Rstrip: true, ResetSystemLocale: true, OutputLoglevel: "debug", Shell: defaultShell(), RedirectStderr: o.merge, IgnoreRetcode: o.ignore,
 		Stdin: o.stdin, Runas: o.runas, Cwd: o.cwd, Timeout: o.limit, Group: o.group, Umask: o.umask,
 		PythonShell: o.shell, Kwargs: NewMap("stdin_raw_newlines", true),
 	}

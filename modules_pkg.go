@@ -1,0 +1,926 @@
+// Module pkg: packages of this box. This file has what all package managers
+// have in common; what differs is behind packageManager, one file a provider.
+//
+// The law of this room: the functions, their arguments and the shape of their
+// returns are the same for all providers; a provider knows its commands and its
+// database and nothing else. The list of installed packages is read once a job
+// and forgotten after each change. What a command did is found by comparing the
+// lists before and after, never by reading its output.
+package main
+
+import (
+	"context"
+	"fmt"
+	"sort"
+	"strings"
+	"time"
+)
+
+// packageManager is one provider.
+type packageManager interface {
+	// installed reads the database: versions by name, and those of packages that
+	// left configuration behind.
+	installed(ctx context.Context, c *Call) (have, removed *pkgVersions, err error)
+	// candidates finds the newest versions that could be installed; names that
+	// are not known are missing. from limits it to a repository or release.
+	candidates(ctx context.Context, c *Call, names []string, from string) (map[string]string, error)
+	// upgrades lists what an upgrade would install.
+	upgrades(ctx context.Context, c *Call, kwargs *Map) (*Map, error)
+	// refresh brings the lists of packages up to date.
+	refresh(ctx context.Context, c *Call, kwargs *Map) (any, error)
+	// installCommands are the commands that install what req names.
+	installCommands(ctx context.Context, c *Call, req *pkgInstall) ([][]string, error)
+	removeCommand(names []string, purge bool, kwargs *Map) []string
+	upgradeCommand(kwargs *Map) []string
+	// run runs a command that changes the box.
+	run(ctx context.Context, c *Call, args []string, kwargs *Map) (cmdResult, error)
+	// failed says why a command did not work, "" if it did.
+	failed(r cmdResult) string
+	// fileInfo reads name and version of a package file.
+	fileInfo(ctx context.Context, c *Call, path string) (name, version string, err error)
+	// normalize is the usual form of a name: without the box's own architecture.
+	normalize(c *Call, name string) string
+	compare(a, b string) int
+	// owner finds the package of a file, "" if there is none.
+	owner(ctx context.Context, c *Call, path string) (string, error)
+	// files lists the files of installed packages, all if names is empty.
+	files(ctx context.Context, c *Call, names []string) (*Map, error)
+	// available lists all versions in the repositories by name.
+	available(ctx context.Context, c *Call, names []string, kwargs *Map) (*Map, error)
+}
+
+// pkgVersions maps names to versions, in the order of the database.
+type pkgVersions struct {
+	names []string
+	by    map[string][]string
+}
+
+func (p *pkgVersions) add(name, version string) {
+	if p.by == nil {
+		p.by = map[string][]string{}
+	}
+	have, ok := p.by[name]
+	if !ok {
+		p.names = append(p.names, name)
+	}
+	if hasString(have, version) {
+		return
+	}
+	have = append(have, version)
+	sort.Strings(have)
+	p.by[name] = have
+}
+
+func (p *pkgVersions) text(name string) string { return strings.Join(p.by[name], ",") }
+
+// asMap is what list_pkgs returns.
+func (p *pkgVersions) asMap(asList bool) *Map {
+	out := &Map{}
+	for _, name := range p.names {
+		if asList {
+			out.Set(name, Strings(p.by[name]))
+		} else {
+			out.Set(name, p.text(name))
+		}
+	}
+	return out
+}
+
+// pkgChanges compares two states as texts.
+func pkgChanges(before, after *pkgVersions) *Map {
+	out := &Map{}
+	names := append([]string{}, before.names...)
+	for _, n := range after.names {
+		if _, ok := before.by[n]; !ok {
+			names = append(names, n)
+		}
+	}
+	sort.Strings(names)
+	for _, n := range names {
+		if was, is := before.text(n), after.text(n); was != is {
+			out.Set(n, NewMap("old", was, "new", is))
+		}
+	}
+	return out
+}
+
+// pkgInstall is what is to be installed, sorted out.
+type pkgInstall struct {
+	targets   []string // name, name=version in the manager's words, or a file
+	downgrade []string
+	reinstall []string
+	files     bool // targets are files
+	from      string
+	args      pkgInstallArgs
+}
+
+func (r *pkgInstall) opt(name string) any { return r.args.Kwargs.Value(name) }
+
+// pkgFuncs are the functions that all providers have.
+func pkgFuncs(p packageManager) Funcs {
+	m := pkgCommon{p}
+	return Funcs{
+		"install":           {run: m.install, doc: pkgInstallDoc},
+		"remove":            {run: m.remove, doc: "Remove packages and return what changed. name may have several names with commas between, pkgs is a list.\n\nCLI Example:\n\n    salt '*' pkg.remove pkgs='[\"foo\", \"bar\"]'"},
+		"purge":             {run: m.purge, doc: "Remove packages with their configuration and return what changed."},
+		"upgrade":           {run: m.upgrade, doc: "Install all upgrades and return what changed.\n\nCLI Example:\n\n    salt '*' pkg.upgrade"},
+		"list_pkgs":         {run: m.listPkgs, doc: "List the installed packages with their versions. With versions_as_list each package has a\nlist; removed lists those that left only their configuration."},
+		"list_upgrades":     {run: m.listUpgrades, doc: "List the packages that an upgrade would install, with their versions. refresh=False does not\nbring the lists up to date first."},
+		"version":           {run: m.version, doc: "Return the installed version of a package, an empty text if it is not installed; of several\npackages, or of those that match a glob, a mapping."},
+		"latest_version":    {run: m.latestVersion, doc: "Return the version that an installation or an upgrade of a package would bring, an empty text\nif there is none or the newest is installed. Several names give a mapping."},
+		"available_version": {run: m.latestVersion, pyname: "latest_version", doc: "The same as pkg.latest_version."},
+		"upgrade_available": {run: m.upgradeAvailable, doc: "Say whether there is a newer version of a package."},
+		"refresh_db":        {run: m.refreshDB, doc: "Bring the lists of available packages up to date."},
+		"version_cmp":       {run: m.versionCmp, doc: "Compare two versions: -1, 0 or 1.\n\nCLI Example:\n\n    salt '*' pkg.version_cmp '0.2-001' '0.2.0.1-002'"},
+		"normalize_name":    {run: m.normalizeName, doc: "Return the name of a package without the architecture of this box."},
+		"owner":             {run: m.owner, doc: "Return the package that a file belongs to; of several files a mapping."},
+		"file_list":         {run: m.fileList, doc: "List the files of packages, of all if no name is given."},
+		"file_dict":         {run: m.fileDict, doc: "List the files of packages by package."},
+		"list_repo_pkgs":    {run: m.listRepoPkgs, doc: "List all versions that the repositories have, by name."},
+	}
+}
+
+// with adds functions of a provider, replacing those of the same name.
+func (f Funcs) with(more Funcs) Funcs {
+	for name, fn := range more {
+		f[name] = fn
+	}
+	return f
+}
+
+const pkgInstallDoc = `Install packages and return what changed.
+
+name         one package, or several with commas between
+version      version to install, for one package; >=1.0 and the like take the
+             first one that fits
+refresh      bring the lists of packages up to date first
+pkgs         a list of packages; those with a version as {name: version}
+sources      a list of {name: file or URL}
+fromrepo     repository or release to install from
+reinstall    install again what is installed
+skip_verify  do not check signatures
+downloadonly only fetch the packages
+
+CLI Example:
+
+    salt '*' pkg.install ftp
+    salt '*' pkg.install pkgs='["foo", {"bar": "1.2.3-1"}]'
+    salt '*' pkg.install sources='[{"foo": "salt://foo.deb"}]'`
+
+type pkgCommon struct{ p packageManager }
+
+// pkgState is the list of installed packages, kept for the job.
+type pkgState struct{ have, removed *pkgVersions }
+
+// TypeName makes the state an Object that may stand in a job's context.
+func (pkgState) TypeName() string { return "dict" }
+func (pkgState) Repr() string     { return "{...}" }
+func (pkgState) Truth() bool      { return true }
+
+const pkgContextKey = "pkg.list_pkgs"
+
+func (m pkgCommon) state(ctx context.Context, c *Call, fresh bool) (pkgState, error) {
+	if v, ok := c.ContextGet(pkgContextKey); ok && !fresh {
+		if s, ok := v.(pkgState); ok {
+			return s, nil
+		}
+	}
+	have, removed, err := m.p.installed(ctx, c)
+	if err != nil {
+		return pkgState{}, err
+	}
+	if removed == nil {
+		removed = &pkgVersions{}
+	}
+	s := pkgState{have, removed}
+	c.ContextSet(pkgContextKey, s)
+	return s, nil
+}
+
+type pkgListArgs struct {
+	VersionsAsList any  `def:"False"`
+	Removed        any  `def:"False"`
+	PurgeDesired   any  `def:"False"`
+	Kwargs         *Map `arg:"**kwargs"`
+}
+
+func (m pkgCommon) listPkgs(ctx context.Context, c *Call, a pkgListArgs) (any, error) {
+	s, err := m.state(ctx, c, Truth(kwargOf(a.Kwargs, "use_context", true)) == false)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case pyIsTrue(a.Removed):
+		return s.removed.asMap(pyIsTrue(a.VersionsAsList)), nil
+	case pyIsTrue(a.PurgeDesired):
+		return &Map{}, nil
+	}
+	return s.have.asMap(pyIsTrue(a.VersionsAsList)), nil
+}
+
+type pkgNamesArgs struct {
+	Names  []any `arg:"*names"`
+	Kwargs *Map  `arg:"**kwargs"`
+}
+
+func namesOf(items []any) []string {
+	out := make([]string, len(items))
+	for i, v := range items {
+		out[i] = Str(v)
+	}
+	return out
+}
+
+func (m pkgCommon) version(ctx context.Context, c *Call, a pkgNamesArgs) (any, error) {
+	asList := pyIsTrue(kwargOf(a.Kwargs, "versions_as_list", false))
+	out := &Map{}
+	glob := false
+	if len(a.Names) > 0 {
+		s, err := m.state(ctx, c, false)
+		if err != nil {
+			return nil, err
+		}
+		value := func(name string) any {
+			if asList {
+				return Strings(s.have.by[name])
+			}
+			return s.have.text(name)
+		}
+		for _, name := range namesOf(a.Names) {
+			if !strings.Contains(name, "*") {
+				out.Set(name, value(name))
+				continue
+			}
+			glob = true
+			for _, have := range s.have.names {
+				if GlobMatch(name, have) {
+					out.Set(have, value(have))
+				}
+			}
+		}
+	}
+	if out.Len() == 1 && !glob {
+		_, v := out.At(0)
+		return v, nil
+	}
+	return out, nil
+}
+
+func (m pkgCommon) latestVersion(ctx context.Context, c *Call, a pkgNamesArgs) (any, error) {
+	if a.Kwargs.Has("repo") {
+		return nil, InvocationErrorf("The 'repo' argument is invalid, use 'fromrepo' instead")
+	}
+	if len(a.Names) == 0 {
+		return "", nil
+	}
+	names := namesOf(a.Names)
+	s, err := m.state(ctx, c, false)
+	if err != nil {
+		return nil, err
+	}
+	if pyIsTrue(kwargOf(a.Kwargs, "refresh", true)) {
+		if _, err := m.p.refresh(ctx, c, onlyKeys(a.Kwargs, "cache_valid_time")); err != nil {
+			return nil, err
+		}
+	}
+	from := ""
+	if v := a.Kwargs.Value("fromrepo"); Truth(v) {
+		from = Str(v)
+	}
+	found, err := m.p.candidates(ctx, c, names, from)
+	if err != nil {
+		return nil, err
+	}
+	showInstalled := pyIsTrue(kwargOf(a.Kwargs, "show_installed", false))
+	out := &Map{}
+	for _, name := range names {
+		candidate := found[name]
+		if have := s.have.by[name]; len(have) > 0 && candidate != "" && !showInstalled {
+			for _, v := range have {
+				if m.p.compare(v, candidate) >= 0 {
+					candidate = ""
+					break
+				}
+			}
+		}
+		out.Set(name, candidate)
+	}
+	if len(names) == 1 {
+		return out.Str(names[0]), nil
+	}
+	return out, nil
+}
+
+func onlyKeys(m *Map, keys ...string) *Map {
+	out := &Map{}
+	for _, k := range keys {
+		if v, ok := m.Get(k); ok {
+			out.Set(k, v)
+		}
+	}
+	return out
+}
+
+type pkgNameKwArgs struct {
+	Name   string
+	Kwargs *Map `arg:"**kwargs"`
+}
+
+func (m pkgCommon) upgradeAvailable(ctx context.Context, c *Call, a pkgNameKwArgs) (any, error) {
+	v, err := m.latestVersion(ctx, c, pkgNamesArgs{Names: []any{a.Name}, Kwargs: onlyKeys(a.Kwargs, "refresh", "fromrepo")})
+	return v != "", err
+}
+
+func (m pkgCommon) refreshDB(ctx context.Context, c *Call, a pkgRefreshArgs) (any, error) {
+	kw := a.Kwargs.Clone()
+	kw.Set("cache_valid_time", a.CacheValidTime)
+	kw.Set("failhard", a.Failhard)
+	return m.p.refresh(ctx, c, kw)
+}
+
+type pkgRefreshArgs struct {
+	CacheValidTime any  `def:"0"`
+	Failhard       any  `def:"False"`
+	Kwargs         *Map `arg:"**kwargs"`
+}
+
+type pkgListUpgradesArgs struct {
+	Refresh     any  `def:"True"`
+	DistUpgrade any  `def:"True"`
+	Kwargs      *Map `arg:"**kwargs"`
+}
+
+func (m pkgCommon) listUpgrades(ctx context.Context, c *Call, a pkgListUpgradesArgs) (any, error) {
+	if pyIsTrue(a.Refresh) {
+		if _, err := m.p.refresh(ctx, c, onlyKeys(a.Kwargs, "cache_valid_time")); err != nil {
+			return nil, err
+		}
+	}
+	kw := a.Kwargs.Clone()
+	kw.Set("dist_upgrade", a.DistUpgrade)
+	return m.p.upgrades(ctx, c, kw)
+}
+
+type pkgVersionCmpArgs struct {
+	Pkg1, Pkg2  any
+	IgnoreEpoch bool `def:"False"`
+	Kwargs      *Map `arg:"**kwargs"`
+}
+
+func (m pkgCommon) versionCmp(_ context.Context, _ *Call, a pkgVersionCmpArgs) (any, error) {
+	return int64(m.cmp(Str(a.Pkg1), Str(a.Pkg2), a.IgnoreEpoch)), nil
+}
+
+func (m pkgCommon) cmp(a, b string, ignoreEpoch bool) int {
+	if ignoreEpoch {
+		a, b = withoutEpoch(a), withoutEpoch(b)
+	}
+	return m.p.compare(a, b)
+}
+
+func withoutEpoch(v string) string {
+	if _, rest, ok := strings.Cut(v, ":"); ok {
+		return rest
+	}
+	return v
+}
+
+func (m pkgCommon) normalizeName(_ context.Context, c *Call, a nameArgs) (any, error) {
+	return m.p.normalize(c, a.Name), nil
+}
+
+type pkgPathsArgs struct {
+	Paths  []any `arg:"*paths"`
+	Kwargs *Map  `arg:"**kwargs"`
+}
+
+func (m pkgCommon) owner(ctx context.Context, c *Call, a pkgPathsArgs) (any, error) {
+	if len(a.Paths) == 0 {
+		return "", nil
+	}
+	out := &Map{}
+	for _, path := range namesOf(a.Paths) {
+		name, err := m.p.owner(ctx, c, path)
+		if err != nil {
+			return nil, err
+		}
+		out.Set(path, name)
+	}
+	if out.Len() == 1 {
+		_, v := out.At(0)
+		return v, nil
+	}
+	return out, nil
+}
+
+type pkgPackagesArgs struct {
+	Packages []any `arg:"*packages"`
+	Kwargs   *Map  `arg:"**kwargs"`
+}
+
+func (m pkgCommon) fileDict(ctx context.Context, c *Call, a pkgPackagesArgs) (any, error) {
+	files, err := m.p.files(ctx, c, namesOf(a.Packages))
+	if err != nil {
+		return lowpkgText(c, err)
+	}
+	return NewMap("errors", &List{}, "packages", files), nil
+}
+
+// lowpkgText is how Salt's low-level package modules tell of a failure: a text.
+func lowpkgText(c *Call, err error) (any, error) {
+	me := asModuleError(err)
+	if me.Kind != ErrExecution {
+		return nil, err
+	}
+	c.Log.Error("Error:  " + me.Msg)
+	return "Error:  " + me.Msg, nil
+}
+
+func (m pkgCommon) fileList(ctx context.Context, c *Call, a pkgPackagesArgs) (any, error) {
+	files, err := m.p.files(ctx, c, namesOf(a.Packages))
+	if err != nil {
+		return lowpkgText(c, err)
+	}
+	seen := map[string]bool{}
+	var all []string
+	for _, l := range files.All() {
+		for _, f := range toItems(l) {
+			if s := Str(f); !seen[s] {
+				seen[s] = true
+				all = append(all, s)
+			}
+		}
+	}
+	sort.Strings(all)
+	return NewMap("errors", &List{}, "files", Strings(all)), nil
+}
+
+type pkgArgsArgs struct {
+	Args   []any `arg:"*args"`
+	Kwargs *Map  `arg:"**kwargs"`
+}
+
+func (m pkgCommon) listRepoPkgs(ctx context.Context, c *Call, a pkgArgsArgs) (any, error) {
+	return m.p.available(ctx, c, namesOf(a.Args), a.Kwargs)
+}
+
+type pkgInstallArgs struct {
+	Name         any  `def:"None"`
+	Refresh      any  `def:"False"`
+	Fromrepo     any  `def:"None"`
+	SkipVerify   bool `def:"False"`
+	Debconf      any  `def:"None"`
+	Pkgs         any  `def:"None"`
+	Sources      any  `def:"None"`
+	Reinstall    bool `def:"False"`
+	Downloadonly bool `def:"False"`
+	IgnoreEpoch  bool `def:"False"`
+	Normalize    bool `def:"True"`
+	Kwargs       *Map `arg:"**kwargs"`
+}
+
+// pkgTarget is one package to install or remove.
+type pkgTarget struct {
+	name    string
+	version any    // nil, or text
+	file    string // set for a package file
+}
+
+// targets sorts out name, pkgs and sources. ok is false if there is nothing.
+func (m pkgCommon) targets(ctx context.Context, c *Call, name, pkgs, sources any, normalize bool, kwargs *Map) (out []pkgTarget, files, ok bool, err error) {
+	norm := func(s string) string {
+		if normalize {
+			return m.p.normalize(c, s)
+		}
+		return s
+	}
+	if text, isText := pkgs.(string); isText && pkgs != "" {
+		if v, yerr := ParseYAML([]byte(text)); yerr == nil {
+			pkgs = v
+		}
+		if _, still := pkgs.(string); still {
+			pkgs = Strings(strings.Split(text, ","))
+		}
+	}
+	switch {
+	case Truth(pkgs) && Truth(sources):
+		c.Log.Error(`Only one of "pkgs" and "sources" can be used.`)
+		return nil, false, false, nil
+	case Truth(pkgs):
+		packed, n, err := packPackages(pkgs, norm)
+		if err != nil {
+			return nil, false, false, err
+		}
+		if n != packed.Len() {
+			return nil, false, false, InvocationErrorf("You are passing a list of packages that contains duplicated packages names: %s. This cannot be processed. "+
+				"In case you are targeting different versions of the same package, please target them individually", Str(pkgs))
+		}
+		for k, v := range packed.All() {
+			out = append(out, pkgTarget{name: Str(k), version: v})
+		}
+		return out, false, len(out) > 0, nil
+	case Truth(sources):
+		if text, isText := sources.(string); isText {
+			if sources, err = ParseYAML([]byte(text)); err != nil {
+				c.Log.Error(err.Error())
+				return nil, false, false, nil
+			}
+		}
+		for _, item := range toItems(sources) {
+			one, isMap := item.(*Map)
+			if !isMap || one.Len() != 1 {
+				c.Log.Error("Input must be a list of 1-element dicts")
+				return nil, false, false, nil
+			}
+			k, v := one.At(0)
+			path, err := m.sourceFile(ctx, c, Str(k), Str(v), kwargs)
+			if err != nil {
+				return nil, false, false, err
+			}
+			out = append(out, pkgTarget{name: norm(Str(k)), file: path})
+		}
+		return out, true, len(out) > 0, nil
+	case Truth(name):
+		for _, n := range strings.Split(Str(name), ",") {
+			var version any
+			if v := kwargs.Value("version"); v != nil {
+				version = Str(v)
+			}
+			out = append(out, pkgTarget{name: norm(n), version: version})
+		}
+		return out, false, true, nil
+	}
+	c.Log.Error("No package sources provided")
+	return nil, false, false, nil
+}
+
+// packPackages turns a list of names and {name: version} into one mapping.
+func packPackages(pkgs any, norm func(string) string) (*Map, int, error) {
+	packed := &Map{}
+	put := func(k, v any) {
+		if v != nil {
+			v = Str(v)
+		}
+		packed.Set(norm(Str(k)), v)
+	}
+	items := toItems(pkgs)
+	for _, item := range items {
+		m, ok := item.(*Map)
+		if !ok {
+			put(item, nil)
+			continue
+		}
+		if pkgs == any(m) { // a mapping instead of a list
+			for k, v := range m.All() {
+				put(k, v)
+			}
+			return packed, packed.Len(), nil
+		}
+		if m.Len() != 1 {
+			return packed, packed.Len(), nil
+		}
+		put(m.At(0))
+	}
+	return packed, len(items), nil
+}
+
+// sourceFile brings a package file to this box.
+func (m pkgCommon) sourceFile(ctx context.Context, c *Call, name, source string, kwargs *Map) (string, error) {
+	if scheme, _, ok := strings.Cut(source, "://"); ok && scheme != "" {
+		saltenv := Str(kwargOf(kwargs, "saltenv", "base"))
+		path, err := c.Run(ctx, "cp.cache_file", source, saltenv)
+		if err != nil {
+			return "", err
+		}
+		if !Truth(path) {
+			return "", ExecErrorf("Unable to cache source %s for package %s", source, name)
+		}
+		return Str(path), nil
+	}
+	if !strings.HasPrefix(source, "/") {
+		return "", InvocationErrorf("Path %s for package %s is either not absolute or an invalid protocol", source, name)
+	}
+	return source, nil
+}
+
+func (m pkgCommon) install(ctx context.Context, c *Call, a pkgInstallArgs) (any, error) {
+	if Truth(a.Debconf) && c.Has(ctx, "debconf.set_file") {
+		if _, err := c.Run(ctx, "debconf.set_file", a.Debconf); err != nil {
+			return nil, err
+		}
+	}
+	normalize := a.Normalize && Truth(kwargOf(a.Kwargs, "split_arch", true))
+	targets, files, ok, err := m.targets(ctx, c, a.Name, a.Pkgs, a.Sources, normalize, a.Kwargs)
+	if err != nil || !ok {
+		return &Map{}, err
+	}
+	if pyIsTrue(a.Refresh) && m.needsRefresh(ctx, c, a) {
+		if _, err := m.p.refresh(ctx, c, onlyKeys(a.Kwargs, "cache_valid_time")); err != nil {
+			return nil, err
+		}
+	}
+	before, err := m.state(ctx, c, false)
+	if err != nil {
+		return nil, err
+	}
+	req := &pkgInstall{files: files, args: a}
+	if v := a.Fromrepo; Truth(v) {
+		req.from = Str(v)
+	} else if v := a.Kwargs.Value("repo"); Truth(v) {
+		req.from = Str(v)
+	}
+	errs := &List{}
+	again, err := m.sortTargets(ctx, c, req, targets, before, errs)
+	if err != nil {
+		return nil, err
+	}
+	ret := &Map{}
+	if len(req.targets)+len(req.downgrade)+len(req.reinstall) > 0 {
+		cmds, err := m.p.installCommands(ctx, c, req)
+		if err != nil {
+			return nil, err
+		}
+		for _, cmd := range cmds {
+			r, err := m.p.run(ctx, c, cmd, a.Kwargs)
+			if err != nil {
+				return nil, err
+			}
+			if why := m.p.failed(r); why != "" {
+				errs.Append(why)
+			}
+		}
+		after, err := m.state(ctx, c, true)
+		if err != nil {
+			return nil, err
+		}
+		ret = pkgChanges(before.have, after.have)
+		for _, name := range again {
+			if !ret.Has(name) {
+				ret.Set(name, NewMap("old", before.have.text(name), "new", after.have.text(name)))
+			}
+		}
+	}
+	if errs.Len() > 0 {
+		return nil, ExecErrorInfo("Problem encountered installing package(s)", NewMap("errors", errs, "changes", ret))
+	}
+	return ret, nil
+}
+
+// needsRefresh says whether lists are brought up to date for an installation: not
+// if the wanted versions are already the newest that are known.
+func (m pkgCommon) needsRefresh(ctx context.Context, c *Call, a pkgInstallArgs) bool {
+	newest := func(name string, version any) bool {
+		found, err := m.p.candidates(ctx, c, []string{name}, "")
+		return err == nil && found[name] == Str(version)
+	}
+	if v := a.Kwargs.Value("version"); Truth(v) && !Truth(a.Pkgs) {
+		return !newest(Str(a.Name), v)
+	}
+	if !Truth(a.Pkgs) {
+		return true
+	}
+	for _, item := range toItems(a.Pkgs) {
+		one, ok := item.(*Map)
+		if !ok || one.Len() == 0 {
+			return true
+		}
+		if k, v := one.At(0); !newest(Str(k), v) {
+			return true
+		}
+	}
+	return false
+}
+
+// sortTargets decides for each package: install, downgrade or install again.
+func (m pkgCommon) sortTargets(ctx context.Context, c *Call, req *pkgInstall, targets []pkgTarget, before pkgState, errs *List) (again []string, err error) {
+	var compared []string
+	for _, t := range targets {
+		if v, ok := t.version.(string); ok && (strings.HasPrefix(v, "<") || strings.HasPrefix(v, ">")) {
+			compared = append(compared, t.name)
+		}
+	}
+	known := &Map{}
+	if len(compared) > 0 {
+		if known, err = m.p.available(ctx, c, compared, &Map{}); err != nil {
+			return nil, err
+		}
+	}
+	for _, t := range targets {
+		what := t.name
+		if req.files {
+			what = t.file
+			if name, version, err := m.p.fileInfo(ctx, c, t.file); err == nil {
+				t.name, t.version = name, version
+			}
+		}
+		if t.version == nil {
+			if req.args.Reinstall && before.have.by[t.name] != nil && !req.files {
+				req.reinstall = append(req.reinstall, what)
+				again = append(again, t.name)
+			} else {
+				req.targets = append(req.targets, what)
+			}
+			continue
+		}
+		version := strings.TrimLeft(Str(t.version), "=")
+		if !req.files {
+			if hasString(compared, t.name) {
+				var candidates []string
+				for _, v := range toItems(known.Value(t.name)) {
+					candidates = append(candidates, Str(v))
+				}
+				match := m.matchVersion(version, candidates, req.args.IgnoreEpoch)
+				if match == "" {
+					shown := "None"
+					if len(candidates) > 0 {
+						shown = strings.Join(candidates, ", ")
+					}
+					errs.Append(fmt.Sprintf("No version matching '%s%s' could be found (available: %s)", t.name, version, shown))
+					continue
+				}
+				version = match
+			}
+			what = pkgAtVersion(m.p, t.name, version)
+		}
+		have := before.have.text(t.name)
+		switch {
+		case req.args.Reinstall && have != "" && m.cmp(version, have, false) == 0:
+			req.reinstall = append(req.reinstall, what)
+			again = append(again, t.name)
+		case have == "" || m.cmp(version, have, false) >= 0:
+			req.targets = append(req.targets, what)
+		default:
+			req.downgrade = append(req.downgrade, what)
+		}
+	}
+	return again, nil
+}
+
+// versionJoiner is a provider that does not write name=version.
+type versionJoiner interface {
+	at(name, version string) string
+}
+
+func pkgAtVersion(p packageManager, name, version string) string {
+	if j, ok := p.(versionJoiner); ok {
+		return j.at(name, version)
+	}
+	return name + "=" + version
+}
+
+// splitComparison splits ">= 1.0" into operator and version.
+func splitComparison(s string) (oper, version string) {
+	for _, op := range []string{"<=>", "!=", ">=", "<=", ">>", "<<", "<>", ">", "<", "="} {
+		if rest, ok := strings.CutPrefix(s, op); ok {
+			return op, strings.TrimLeft(rest, " ")
+		}
+	}
+	return "==", s
+}
+
+// versionHolds says whether a comparison of versions is true.
+func versionHolds(cmp int, oper string) bool {
+	switch oper {
+	case "==", "=":
+		return cmp == 0
+	case "!=", "<>":
+		return cmp != 0
+	case ">=":
+		return cmp >= 0
+	case "<=":
+		return cmp <= 0
+	case ">", ">>":
+		return cmp > 0
+	case "<", "<<":
+		return cmp < 0
+	}
+	return false
+}
+
+func (m pkgCommon) matchVersion(wanted string, candidates []string, ignoreEpoch bool) string {
+	oper, version := splitComparison(wanted)
+	for _, v := range candidates {
+		if versionHolds(m.cmp(v, version, ignoreEpoch), oper) {
+			return v
+		}
+	}
+	return ""
+}
+
+type pkgRemoveArgs struct {
+	Name   any  `def:"None"`
+	Pkgs   any  `def:"None"`
+	Kwargs *Map `arg:"**kwargs"`
+}
+
+func (m pkgCommon) remove(ctx context.Context, c *Call, a pkgRemoveArgs) (any, error) {
+	return m.uninstall(ctx, c, a, false)
+}
+
+func (m pkgCommon) purge(ctx context.Context, c *Call, a pkgRemoveArgs) (any, error) {
+	return m.uninstall(ctx, c, a, true)
+}
+
+// purgeReporter is a provider whose purge reports removed and installed apart.
+type purgeReporter interface{ purgesConfig() bool }
+
+func (m pkgCommon) uninstall(ctx context.Context, c *Call, a pkgRemoveArgs, purge bool) (any, error) {
+	targets, _, ok, err := m.targets(ctx, c, a.Name, a.Pkgs, nil, true, a.Kwargs)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, OtherErrorf("TypeError", "'NoneType' object is not iterable")
+	}
+	before, err := m.state(ctx, c, false)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, t := range targets {
+		if before.have.by[t.name] != nil {
+			names = append(names, t.name)
+		}
+	}
+	if purge {
+		for _, t := range targets {
+			if before.removed.by[t.name] != nil {
+				names = append(names, t.name)
+			}
+		}
+	}
+	if len(names) == 0 {
+		return &Map{}, nil
+	}
+	r, err := m.p.run(ctx, c, m.p.removeCommand(names, purge, a.Kwargs), a.Kwargs)
+	if err != nil {
+		return nil, err
+	}
+	after, err := m.state(ctx, c, true)
+	if err != nil {
+		return nil, err
+	}
+	ret := pkgChanges(before.have, after.have)
+	if p, ok := m.p.(purgeReporter); purge && ok && p.purgesConfig() {
+		ret = NewMap("removed", pkgChanges(before.removed, after.removed), "installed", ret)
+	}
+	if why := m.p.failed(r); why != "" {
+		return nil, ExecErrorInfo("Problem encountered removing package(s)", NewMap("errors", NewList(why), "changes", ret))
+	}
+	return ret, nil
+}
+
+type pkgUpgradeArgs struct {
+	Refresh     any  `def:"True"`
+	DistUpgrade any  `def:"False"`
+	Kwargs      *Map `arg:"**kwargs"`
+}
+
+func (m pkgCommon) upgrade(ctx context.Context, c *Call, a pkgUpgradeArgs) (any, error) {
+	if pyIsTrue(a.Refresh) {
+		if _, err := m.p.refresh(ctx, c, onlyKeys(a.Kwargs, "cache_valid_time")); err != nil {
+			return nil, err
+		}
+	}
+	before, err := m.state(ctx, c, false)
+	if err != nil {
+		return nil, err
+	}
+	kw := a.Kwargs.Clone()
+	kw.Set("dist_upgrade", a.DistUpgrade)
+	r, err := m.p.run(ctx, c, m.p.upgradeCommand(kw), a.Kwargs)
+	if err != nil {
+		return nil, err
+	}
+	after, err := m.state(ctx, c, true)
+	if err != nil {
+		return nil, err
+	}
+	ret := pkgChanges(before.have, after.have)
+	if r.failed() {
+		return nil, ExecErrorInfo("Problem encountered upgrading packages", NewMap("changes", ret, "result", r.asMap()))
+	}
+	return ret, nil
+}
+
+// inScope puts a command that changes packages into a scope of its own where
+// systemd runs: an upgrade of the minion itself must survive its restart.
+func inScope(c *Call, args []string) []string {
+	if !isDir("/run/systemd/system") || which("systemd-run") == "" {
+		return args
+	}
+	if v, ok := configLookup(c, "systemd.scope"); ok && !Truth(v) {
+		return args
+	}
+	return append([]string{"systemd-run", "--scope", "--description", "pkg"}, args...)
+}
+
+// waitRetry waits before another try of what is locked; false when the job ends.
+func waitRetry(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
