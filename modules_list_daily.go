@@ -8,5 +8,12 @@ func dailyModules() []moduleEntry {
 		{name: "groupadd", virtual: "group", load: groupModule},
 		{name: "linux_shadow", virtual: "shadow", load: shadowModule},
 		{name: "aptpkg", virtual: "pkg", load: aptModule},
+		{name: "systemd_service", virtual: "service", load: systemdServiceModule},
+		{name: "procd_service", virtual: "service", load: procdServiceModule},
+		{name: "gentoo_service", virtual: "service", load: openrcServiceModule},
+		{name: "runit", virtual: "service", load: runitServiceModule},
+		{name: "debian_service", virtual: "service", load: debianServiceModule},
+		{name: "rh_service", virtual: "service", load: rhServiceModule},
+		{name: "sysv_service", virtual: "service", load: plainServiceModule},
 	}
 }
