@@ -177,7 +177,9 @@ func usableServiceName(name string) error {
 func systemdRuns() bool { return isDir("/run/systemd/system") }
 
 // procdRuns says whether this is OpenWrt's init.
-func procdRuns() bool { return isFile("/etc/rc.common") && (isFile("/sbin/procd") || which("ubus") != "") }
+func procdRuns() bool {
+	return isFile("/etc/rc.common") && (isFile("/sbin/procd") || which("ubus") != "")
+}
 
 // executables lists the names of programs in a directory.
 func executables(dir string, skip ...string) []string {

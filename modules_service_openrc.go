@@ -70,7 +70,9 @@ func (s openrcServices) getEnabled(context.Context, *Call, noArgs) (any, error) 
 	return s.mapOf(false), nil
 }
 
-func (s openrcServices) getAll(context.Context, *Call, noArgs) (any, error) { return s.mapOf(true), nil }
+func (s openrcServices) getAll(context.Context, *Call, noArgs) (any, error) {
+	return s.mapOf(true), nil
+}
 
 func (s openrcServices) getDisabled(context.Context, *Call, noArgs) (any, error) {
 	out, levels := &List{}, s.levels()
