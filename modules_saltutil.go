@@ -390,17 +390,20 @@ func saltutilSyncPillar(ctx context.Context, c *Call, a syncAllArgs) (any, error
 	return saltutilSync(ctx, c, "pillar", syncArgs{a.Saltenv, a.Refresh, a.ExtmodWhitelist, a.ExtmodBlacklist})
 }
 
-// extmodFilter makes a black or white list of one kind: a text or list is meant
-// for this kind, a mapping has a list for each.
-func extmodFilter(v any, option *Map, kind string) []string {
+// extmodFilter makes a black or white list of one kind: a text is meant for this
+// kind, a mapping has a list for each. A list does not say which kind it is for,
+// and is left aside as in Salt.
+func extmodFilter(c *Call, v any, option, kind string) []string {
 	switch v := v.(type) {
 	case nil:
-		return toStrings(option.Value(kind))
+		return toStrings(c.Opts.Map(option).Value(kind))
 	case *Map:
 		return toStrings(v.Value(kind))
-	default:
+	case string:
 		return toStrings(v)
 	}
+	c.Log.Error(fmt.Sprintf("%s must be a text or a mapping from kinds of modules to lists, not %s", option, Repr(v)))
+	return nil
 }
 
 // syncExtmods brings the files of one kind to what the file server has, and
@@ -411,8 +414,8 @@ func syncExtmods(ctx context.Context, c *Call, kind string, a syncArgs) ([]strin
 		envs = toStrings(c.Opts.Value("saltenv"))
 	}
 	return SyncCustoms(ctx, c, kind, envs,
-		extmodFilter(a.ExtmodWhitelist, c.Opts.Map("extmod_whitelist"), kind),
-		extmodFilter(a.ExtmodBlacklist, c.Opts.Map("extmod_blacklist"), kind))
+		extmodFilter(c, a.ExtmodWhitelist, "extmod_whitelist", kind),
+		extmodFilter(c, a.ExtmodBlacklist, "extmod_blacklist", kind))
 }
 
 func saltutilListExtmods(_ context.Context, c *Call, _ noArgs) (any, error) {
