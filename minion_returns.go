@@ -36,6 +36,7 @@ const (
 type pendingReturn struct {
 	name   string // of its file; "" when it could not be written
 	load   *Map   // nil: it is in the file only
+	after  time.Time
 	synced bool
 }
 
@@ -83,7 +84,10 @@ func newReturnSpool(dir string, limit int64, log *slog.Logger, deliver func(cont
 }
 
 // Add puts a return on its way.
-func (s *returnSpool) Add(load *Map) {
+func (s *returnSpool) Add(load *Map) { s.AddAt(load, time.Time{}) }
+
+// AddAt puts a return on its way that is not to be sent before a moment.
+func (s *returnSpool) AddAt(load *Map, after time.Time) {
 	data, err := EncodeWire(load)
 	switch {
 	case err != nil:
@@ -102,7 +106,7 @@ func (s *returnSpool) Add(load *Map) {
 	s.seq++
 	name := fmt.Sprintf("%016x-%06x-%s", time.Now().UnixNano(), s.seq&0xffffff, load.Str("jid"))
 	s.mu.Unlock()
-	r := &pendingReturn{name: name, load: load}
+	r := &pendingReturn{name: name, load: load, after: after}
 	if err := writeFileQuick(filepath.Join(s.dir, name), data, 0o600); err != nil {
 		s.log.Warn(fmt.Sprintf("job %s: keep the return on disk: %v; it is kept in memory", load.Str("jid"), err))
 		r.name = ""
@@ -253,6 +257,10 @@ func (s *returnSpool) next() (*pendingReturn, time.Duration) {
 
 // attempt sends one return.
 func (s *returnSpool) attempt(ctx context.Context, r *pendingReturn) {
+	if wait := time.Until(r.after); wait > 0 && !sleepContext(ctx, wait) {
+		s.keep(r)
+		return
+	}
 	load := r.load
 	if load == nil {
 		data, err := os.ReadFile(filepath.Join(s.dir, r.name))

@@ -100,7 +100,10 @@ func startMinion(t *testing.T, m *testMaster, id string, opts ...any) (*Minion, 
 
 func TestMinionRunsJobsOfItsMaster(t *testing.T) {
 	m := masterFor(t, shortTempDir(t), [2]int{})
-	startMinion(t, m, "m1")
+	minion, _ := startMinion(t, m, "m1")
+	if minion.Links()[0].libzmq {
+		t.Error("our own master is taken for one of Python, whose commands need slow returns")
+	}
 	if ret := m.run(t, "m1", "test.ping"); ret.Value("return") != true || ret.Value("retcode") != int64(0) || ret.Value("success") != true || ret.Str("user") != "root" {
 		t.Errorf("test.ping returned %s", Repr(ret))
 	}

@@ -14,29 +14,30 @@ import (
 	"time"
 )
 
-// startJob runs a job that is meant for us.
-func (l *masterLink) startJob(p *PublishLoad) {
+// startJob runs a job that is meant for us. Its return goes out at returnAt or
+// when the job ends, whichever is later.
+func (l *masterLink) startJob(p *PublishLoad, returnAt time.Time) {
 	if p.User != "" {
 		l.log.Info(fmt.Sprintf("User %s Executing command %s with jid %s", p.User, strings.Join(p.Funs, ","), p.JID))
 	} else {
 		l.log.Info(fmt.Sprintf("Executing command %s with jid %s", strings.Join(p.Funs, ","), p.JID))
 	}
 	env := l.m.env(l)
-	started, err := l.m.jobs.Start(context.Background(), l, p, func(ctx context.Context) { l.runJob(ctx, env, p) })
+	started, err := l.m.jobs.Start(context.Background(), l, p, func(ctx context.Context) { l.runJob(ctx, env, p, returnAt) })
 	if errors.Is(err, errBusy) {
 		text := fmt.Sprintf("ERROR: the minion runs %d jobs already (process_count_max), and %d wait: job %s is refused", l.m.jobs.max, maxWaiting, p.JID)
 		l.log.Error(text)
-		l.giveBack(context.Background(), env, p, NewMap("success", false, "return", text, "retcode", int64(1), "out", "nested"))
+		l.giveBack(context.Background(), env, p, returnAt, NewMap("success", false, "return", text, "retcode", int64(1), "out", "nested"))
 	} else if !started {
 		l.log.Debug(fmt.Sprintf("job %s runs already", p.JID))
 	}
 }
 
 // runJob runs the functions of a job and puts the return on its way.
-func (l *masterLink) runJob(ctx context.Context, env *Env, p *PublishLoad) {
+func (l *masterLink) runJob(ctx context.Context, env *Env, p *PublishLoad, returnAt time.Time) {
 	c := NewCall(env, p.Funs[0], p.JID, p.Map)
 	if p.Several {
-		l.giveBack(ctx, env, p, severalFunctions(ctx, c, p, env.Opts.Bool("multifunc_ordered")))
+		l.giveBack(ctx, env, p, returnAt, severalFunctions(ctx, c, p, env.Opts.Bool("multifunc_ordered")))
 		return
 	}
 	o := runFunction(ctx, c, p.Funs[0], p.Args[0].Items, p.Map)
@@ -47,7 +48,7 @@ func (l *masterLink) runJob(ctx context.Context, env *Env, p *PublishLoad) {
 	if m, ok := o.Return.(*Map); ok && Truth(m.Value("__no_return__")) {
 		return
 	}
-	l.giveBack(ctx, env, p, ret)
+	l.giveBack(ctx, env, p, returnAt, ret)
 }
 
 // severalFunctions runs a job of several functions. A failure of one is its
@@ -93,7 +94,7 @@ func severalError(err error, fun string) string {
 }
 
 // giveBack completes a return and hands it to the spool and to the returners.
-func (l *masterLink) giveBack(ctx context.Context, env *Env, p *PublishLoad, ret *Map) {
+func (l *masterLink) giveBack(ctx context.Context, env *Env, p *PublishLoad, returnAt time.Time, ret *Map) {
 	load := NewMap("cmd", "_return", "id", l.m.id)
 	load.Merge(ret)
 	load.Set("jid", p.JID)
@@ -117,7 +118,7 @@ func (l *masterLink) giveBack(ctx context.Context, env *Env, p *PublishLoad, ret
 		}
 	}
 	if !env.Opts.Has("pub_ret") || env.Opts.Bool("pub_ret") {
-		l.spool.Add(load)
+		l.spool.AddAt(load, returnAt)
 	}
 	names := strings.Split(p.Ret, ",")
 	names = append(names, env.Opts.List("return")...)

@@ -138,6 +138,10 @@ func (s *Subscriber) Recv(ctx context.Context) ([][]byte, error) {
 // RemoteAddr is the address of the publisher.
 func (s *Subscriber) RemoteAddr() net.Addr { return s.link.conn.RemoteAddr() }
 
+// PeerMinor is the minor version of the protocol that the publisher announced:
+// 1 by libzmq since 4.3, 0 by this program.
+func (s *Subscriber) PeerMinor() int { return int(s.link.minor) }
+
 // Close ends the subscription.
 func (s *Subscriber) Close() {
 	s.close()

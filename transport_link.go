@@ -46,6 +46,7 @@ type link struct {
 	id       uint64
 	since    time.Time
 	peer     readyInfo
+	minor    byte // of the protocol version that the peer announced
 
 	maxMessage int64 // limits of incoming messages: less than the options' for subscribers
 	maxFrames  int
@@ -130,6 +131,7 @@ func (l *link) exchange(socketType string) error {
 			return err
 		}
 	}
+	l.minor = l.buf[l.r+11]
 	l.r += greetingSize
 	ready := encodeReady(readyInfo{socketType: socketType})
 	if _, err := l.conn.Write(append(appendHeader(nil, flagCommand, len(ready)), ready...)); err != nil {
@@ -239,11 +241,10 @@ func (l *link) heard(n int, err error, inside bool) error {
 	if l.missed++; l.missed >= missedToCut {
 		return &fault{reasonHeartbeat, fmt.Sprintf("nothing came for %v", missedToCut*l.opts.Heartbeat)}
 	}
-	ttl := int64(missedToCut * l.opts.Heartbeat / (100 * time.Millisecond))
-	if ttl > maxPingTTL {
-		ttl = 0 // the peer need not watch us
-	}
-	l.control("PING", []byte{byte(ttl >> 8), byte(ttl)})
+	// No time to live: with one, the peer would cut us when our next PING is
+	// late because it sends itself and we have no reason to ask, and libzmq up to
+	// 4.3.4 counts it in 16 bits of milliseconds.
+	l.control("PING", []byte{0, 0})
 	return nil
 }
 

@@ -32,10 +32,6 @@ const (
 	longHeaderSize = 9
 	maxCommand     = 8 << 10 // of a peer; a READY with a 255 byte identity has 300
 	maxPingContext = 16
-	// maxPingTTL is the longest time to live of a PING, in tenths of a second:
-	// libzmq up to 4.3.4 counts it in milliseconds of 16 bits, so that a longer
-	// one overflows and has it cut a healthy connection.
-	maxPingTTL = 0xffff / 100
 )
 
 // appendGreeting appends our greeting: version 3.0, NULL, not as-server.
