@@ -2,8 +2,9 @@
 package main
 
 func builtinStates() []moduleEntry {
-	return []moduleEntry{
+	list := []moduleEntry{
 		{name: "cmd", load: cmdStates},
 		{name: "test", load: testStates},
 	}
+	return append(list, dailyStates()...)
 }

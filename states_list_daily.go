@@ -1,0 +1,21 @@
+// The list of the state modules for the everyday management of a box: accounts,
+// packages, services and the rest of its configuration.
+package main
+
+func dailyStates() []moduleEntry {
+	return []moduleEntry{
+		{name: "alternatives", load: alternativesStates},
+		{name: "cron", load: cronStates},
+		{name: "environ", load: environStates},
+		{name: "event", load: eventStates},
+		{name: "grains", load: grainsStates},
+		{name: "group", load: groupStates},
+		{name: "host", load: hostStates},
+		{name: "kmod", load: kmodStates},
+		{name: "locale", load: localeStates},
+		{name: "module", load: moduleStates},
+		{name: "schedule", load: scheduleStates},
+		{name: "sysctl", load: sysctlStates},
+		{name: "timezone", load: timezoneStates},
+	}
+}
