@@ -80,7 +80,7 @@ func grainsStatePresent(ctx context.Context, c *Call, a struct {
 		return v, nil
 	}
 	if set.Value("result") == true && Truth(set.Value("changes")) {
-		set.Set("comment", "Set grain "+name+" to "+orderedStr(a.Value))
+		set.Set("comment", "Set grain "+name+" to "+Str(a.Value))
 	}
 	set.Set("name", name)
 	return set, nil
