@@ -104,6 +104,7 @@ type jobWait struct {
 
 	expected map[string]time.Time // id → when its patience ends
 	found    map[string]bool
+	open     int // expected and not found
 	missing  map[string]bool
 	stopped  bool // emit wants no more
 
@@ -143,11 +144,19 @@ func (c *LocalClient) Follow(ctx context.Context, job *PublishedJob, w WaitOptio
 func (j *jobWait) expect(id string) {
 	if _, ok := j.expected[id]; !ok {
 		j.expected[id] = time.Now().Add(j.w.Timeout)
+		if !j.found[id] {
+			j.open++
+		}
 	}
 }
 
+// silent lists who is expected and has not answered. Between the returns of
+// thousands only their number is asked for.
 func (j *jobWait) silent() []string {
-	var out []string
+	if j.open == 0 {
+		return nil
+	}
+	out := make([]string, 0, j.open)
 	for id := range j.expected {
 		if !j.found[id] {
 			out = append(out, id)
@@ -165,19 +174,21 @@ func (j *jobWait) wait(ctx context.Context) error {
 			return err
 		}
 		j.takeAnswers()
-		silent := j.silent()
 		now := time.Now()
-		if len(silent) == 0 && (!j.c.opts.Bool("order_masters") || now.After(j.start.Add(j.c.opts.Duration("syndic_wait")))) {
+		if j.open == 0 && (!j.c.opts.Bool("order_masters") || now.After(j.start.Add(j.c.opts.Duration("syndic_wait")))) {
 			return nil
 		}
 		if now.After(j.start.Add(j.w.Deadline)) {
 			return nil
 		}
-		if j.mayAsk && now.After(j.nextAsk) && len(silent) > 0 {
-			j.ask(ctx, silent)
+		switch {
+		case !j.mayAsk:
+			if j.over(j.silent(), now) {
+				return nil
+			}
+		case now.After(j.nextAsk) && j.open > 0:
+			j.ask(ctx, j.silent())
 			now = time.Now()
-		} else if !j.mayAsk && j.over(silent, now) {
-			return nil
 		}
 		tick.Reset(j.nextLook(now))
 		var answers <-chan struct{}
@@ -206,9 +217,11 @@ func (j *jobWait) nextLook(now time.Time) time.Duration {
 	if !j.idleAt.IsZero() {
 		sooner(j.idleAt.Add(returnGrace))
 	}
-	for id, t := range j.expected {
-		if !j.found[id] {
-			sooner(t)
+	if !j.mayAsk { // before the question nobody's patience counts
+		for id, t := range j.expected {
+			if !j.found[id] {
+				sooner(t)
+			}
 		}
 	}
 	if j.busDown {
@@ -292,6 +305,9 @@ func (j *jobWait) hand(id string, data *Map) {
 		}
 	}
 	j.found[id] = true
+	if _, ok := j.expected[id]; ok {
+		j.open--
+	}
 	ret := MinionReturn{ID: id, Return: data.Value("return"), Out: data.Str("out"), Retcode: data.Value("retcode"),
 		JID: data.Str("jid"), Success: data.Value("success"), Data: data}
 	if ret.JID == "" {
@@ -302,7 +318,7 @@ func (j *jobWait) hand(id string, data *Map) {
 
 // fromCache looks for returns that the bus did not bring.
 func (j *jobWait) fromCache() {
-	if len(j.silent()) == 0 && len(j.missing) == 0 {
+	if j.open == 0 && len(j.missing) == 0 {
 		return
 	}
 	job, err := j.c.jobs.load(j.job.JID)

@@ -317,7 +317,9 @@ func (m *KeyManager) fireKey(act, id string) {
 func (m *KeyManager) afterRemoval(ids, keep []string) error {
 	for _, id := range ids {
 		if ValidMinionID(id) == nil && !m.dir.Has(KeyAccepted, id) {
-			os.Remove(filepath.Join(m.cachedir, "sessions", id))
+			if err := forgetSession(filepath.Join(m.cachedir, "sessions"), id); err != nil {
+				return err
+			}
 		}
 	}
 	if !m.keepData {

@@ -18,21 +18,30 @@ import (
 	"time"
 )
 
-// SessionKeys are the session keys of minions, one file each below cachedir, so
-// that they outlive a restart of the master. Safe for concurrent use.
+// SessionKeys are the session keys of minions. They outlive a restart of the
+// master in one file below cachedir, to which a line is added for each new key:
+// a file for each minion, as Salt has them, would cost a login more than its
+// cryptography. Such files are read where an older master left them. Safe for
+// concurrent use.
 type SessionKeys struct {
 	dir string
 	ttl time.Duration
 
-	mu   sync.Mutex
-	keys map[string]sessionKey
+	mu    sync.Mutex
+	keys  map[string]sessionKey
+	lines int // in the file
 }
 
 type sessionKey struct {
 	text  string
-	c     *Crypticle
+	c     *Crypticle // made at the first use
 	until time.Time
 }
+
+const (
+	sessionJournal      = ".journal"
+	sessionJournalLimit = 256 << 20
+)
 
 // OpenSessionKeys uses the directory `sessions` of a cachedir; a key is replaced
 // on the first use after ttl (publish_session).
@@ -41,7 +50,29 @@ func OpenSessionKeys(cachedir string, ttl time.Duration) (*SessionKeys, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the directory of session keys: %w", err)
 	}
-	return &SessionKeys{dir: dir, ttl: ttl, keys: map[string]sessionKey{}}, nil
+	s := &SessionKeys{dir: dir, ttl: ttl, keys: map[string]sessionKey{}}
+	text, err := readRegular(filepath.Join(dir, sessionJournal), sessionJournalLimit)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read session keys: %w", err)
+	}
+	for line := range strings.Lines(string(text)) {
+		s.lines++
+		var id, key string
+		var until int64
+		// A line that a crash tore counts as none: the minion will log in again.
+		if n, _ := fmt.Sscanf(line, "%s %d %s\n", &id, &until, &key); n != 3 || !strings.HasSuffix(line, "\n") || ValidMinionID(id) != nil {
+			continue
+		}
+		if key == "-" {
+			delete(s.keys, id)
+			continue
+		}
+		s.keys[id] = sessionKey{text: key, until: time.Unix(until, 0)}
+	}
+	if len(text) > 0 && text[len(text)-1] != '\n' { // the next line must not grow together with this one
+		return s, s.rewrite()
+	}
+	return s, nil
 }
 
 // Get returns the key of a minion that is logging in, making a new one if there
@@ -60,50 +91,101 @@ func (s *SessionKeys) Crypticle(id string, now time.Time) (*Crypticle, error) {
 
 func (s *SessionKeys) lookup(id string, now time.Time, create bool) (sessionKey, error) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	k, ok := s.keys[id]
-	s.mu.Unlock()
-	if ok && now.Before(k.until) {
+	if ok && now.Before(k.until) && k.c != nil {
 		return k, nil
 	}
 	if err := ValidMinionID(id); err != nil {
 		return sessionKey{}, err
 	}
-	path := filepath.Join(s.dir, id)
-	text, err := readRegular(path, 1024)
-	if err == nil {
-		info, statErr := os.Lstat(path)
-		if statErr == nil && now.Before(info.ModTime().Add(s.ttl)) {
-			if k, err := newSessionKey(string(bytes.TrimSpace(text)), info.ModTime().Add(s.ttl)); err == nil {
-				return s.keep(id, k), nil
-			}
+	if !ok {
+		var err error
+		if k, err = s.salts(id); err != nil {
+			return sessionKey{}, err
 		}
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return sessionKey{}, fmt.Errorf("read session key: %w", err)
-	} else if !create {
+		ok = k.text != ""
+	}
+	if !ok && !create {
 		return sessionKey{}, fmt.Errorf("session of %s: %w", id, ErrNoKey)
 	}
+	if ok && now.Before(k.until) {
+		if c, err := NewCrypticle(k.text); err == nil {
+			k.c = c
+			s.keys[id] = k
+			return k, nil
+		}
+	}
 	// What is there is too old or torn: the minion will log in again.
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if k, ok := s.keys[id]; ok && now.Before(k.until) {
-		return k, nil
-	}
-	k, err = newSessionKey(GenerateKeyString(), now.Add(s.ttl))
-	if err != nil {
-		return sessionKey{}, err
-	}
-	if err := writeFileReplace(path, []byte(k.text), 0o600); err != nil {
+	k = sessionKey{text: GenerateKeyString(), until: now.Add(s.ttl)}
+	var err error
+	if k.c, err = NewCrypticle(k.text); err != nil {
 		return sessionKey{}, err
 	}
 	s.keys[id] = k
+	if err := s.note(id, k); err != nil {
+		return sessionKey{}, err
+	}
 	return k, nil
 }
 
-func (s *SessionKeys) keep(id string, k sessionKey) sessionKey {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.keys[id] = k
-	return k
+// salts reads a file of Salt's layout; a key without text is none.
+func (s *SessionKeys) salts(id string) (sessionKey, error) {
+	path := filepath.Join(s.dir, id)
+	text, err := readRegular(path, 1024)
+	if errors.Is(err, fs.ErrNotExist) {
+		return sessionKey{}, nil
+	}
+	if err != nil {
+		return sessionKey{}, fmt.Errorf("read session key: %w", err)
+	}
+	k := sessionKey{text: string(bytes.TrimSpace(text))}
+	if k.text == "" {
+		k.text = "torn"
+	}
+	if info, err := os.Lstat(path); err == nil {
+		k.until = info.ModTime().Add(s.ttl)
+	}
+	return k, nil
+}
+
+// note adds a key to the file, or writes the file anew when most of its lines
+// are outdated. The caller holds s.mu.
+func (s *SessionKeys) note(id string, k sessionKey) error {
+	if s.lines > 2*len(s.keys)+1000 {
+		return s.rewrite()
+	}
+	s.lines++
+	return appendSessionLine(s.dir, sessionLine(id, k))
+}
+
+// rewrite writes the file anew, with the keys that are in force.
+func (s *SessionKeys) rewrite() error {
+	var all strings.Builder
+	for id, k := range s.keys {
+		all.WriteString(sessionLine(id, k))
+	}
+	s.lines = len(s.keys)
+	return writeFileReplace(filepath.Join(s.dir, sessionJournal), []byte(all.String()), 0o600)
+}
+
+func sessionLine(id string, k sessionKey) string {
+	return fmt.Sprintf("%s %d %s\n", id, k.until.Unix(), k.text)
+}
+
+func appendSessionLine(dir, line string) error {
+	f, err := os.OpenFile(filepath.Join(dir, sessionJournal), os.O_WRONLY|os.O_CREATE|os.O_APPEND|oNoFollow, 0o600)
+	if err != nil {
+		return fmt.Errorf("write session key: %w", err)
+	}
+	_, err = f.WriteString(line)
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return fmt.Errorf("write session key: %w", err)
+	}
+	return nil
 }
 
 // Forget drops the key of an id, so that its next request is refused.
@@ -111,18 +193,22 @@ func (s *SessionKeys) Forget(id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.keys, id)
+	s.lines++
+	return forgetSession(s.dir, id)
+}
+
+// forgetSession drops what is kept of an id in a directory of session keys.
+func forgetSession(dir, id string) error {
 	if err := ValidMinionID(id); err != nil {
 		return err
 	}
-	if err := os.Remove(filepath.Join(s.dir, id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(filepath.Join(dir, id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove session key: %w", err)
 	}
-	return nil
-}
-
-func newSessionKey(text string, until time.Time) (sessionKey, error) {
-	c, err := NewCrypticle(text)
-	return sessionKey{text: text, c: c, until: until}, err
+	if !fileExists(filepath.Join(dir, sessionJournal)) {
+		return nil
+	}
+	return appendSessionLine(dir, sessionLine(id, sessionKey{text: "-"}))
 }
 
 // tokMessage is what every `tok` signs.

@@ -373,7 +373,7 @@ func TestSessionKeysOutliveTheMaster(t *testing.T) {
 	if err != nil || c == nil || len(key) != 76 {
 		t.Fatalf("%q, %v", key, err)
 	}
-	path := filepath.Join(cache, "sessions", "web")
+	path := filepath.Join(cache, "sessions", sessionJournal)
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("session file: %v", err)
 	}
@@ -383,9 +383,20 @@ func TestSessionKeysOutliveTheMaster(t *testing.T) {
 	if later, _, _ := s.Get("web", now.Add(2*time.Hour)); later == key {
 		t.Error("the key was not replaced when it was old")
 	}
-	os.WriteFile(path, []byte("torn"), 0o600)
-	if _, _, err := open().Get("web", now); err != nil {
-		t.Errorf("torn file: %v", err)
+	last, _, _ := s.Get("web", now.Add(2*time.Hour))
+	text, _ := os.ReadFile(path)
+	os.WriteFile(path, text[:len(text)-10], 0o600)
+	if torn, _, err := open().Get("web", now); err != nil || torn == last {
+		t.Errorf("torn file: %q, %v", torn, err)
+	}
+	theirs := GenerateKeyString() // of a Python master
+	os.WriteFile(filepath.Join(cache, "sessions", "db"), []byte(theirs), 0o600)
+	if got, _, err := open().Get("db", now); err != nil || got != theirs {
+		t.Errorf("a key in Salt's layout: %q, %v", got, err)
+	}
+	os.WriteFile(filepath.Join(cache, "sessions", "db"), nil, 0o600)
+	if _, c, err := open().Get("db", now); err != nil || c == nil {
+		t.Errorf("an empty file: %v", err)
 	}
 	if _, _, err := s.Get("../web", now); err == nil {
 		t.Error("an id is a path")
@@ -395,6 +406,18 @@ func TestSessionKeysOutliveTheMaster(t *testing.T) {
 	}
 	if _, err := s.Crypticle("web", now); !errors.Is(err, ErrNoKey) {
 		t.Errorf("after Forget: %v", err)
+	}
+	if _, err := open().Crypticle("web", now); !errors.Is(err, ErrNoKey) {
+		t.Errorf("after Forget and a restart: %v", err)
+	}
+	// The file does not grow with the keys that were replaced.
+	for i := range 3000 {
+		if _, _, err := s.Get("web", now.Add(time.Duration(2*i)*time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text, _ := os.ReadFile(path); bytes.Count(text, []byte("\n")) > 1100 {
+		t.Errorf("%d lines for two keys", bytes.Count(text, []byte("\n")))
 	}
 }
 

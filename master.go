@@ -449,6 +449,7 @@ func (m *Master) maintain(ctx context.Context) error {
 	nextRotation := time.Now().Add(session - time.Duration(rand.Int64N(int64(session)/10+1)))
 	nextLoop := time.Now()
 	present := map[string]string(nil)
+	var memory idleMemory
 	tick := time.NewTicker(min(loop, 2*time.Second))
 	defer tick.Stop()
 	for {
@@ -472,6 +473,7 @@ func (m *Master) maintain(ctx context.Context) error {
 			m.cleanTokens()
 			nextLoop = now.Add(loop)
 		}
+		memory.look(m.metrics.requests.Load())
 		select {
 		case <-ctx.Done():
 			return nil

@@ -182,7 +182,7 @@ func (m *Master) applyAuthRules(a *AuthRequest) (AuthFacts, AuthDecision, error)
 
 // fillLogin puts the keys into the answer to an accepted login.
 func (m *Master) fillLogin(reply *AuthReply, a *AuthRequest) error {
-	pub, err := ParsePublicKey([]byte(a.Pub))
+	pub, err := m.publicKeyOf(a.ID) // the accepted one, which its requests will need too
 	if err != nil {
 		return err
 	}
