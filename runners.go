@@ -83,7 +83,7 @@ func (r *RunnerClient) Close() {
 
 // call makes the context of one run.
 func (r *RunnerClient) call(fun, jid, user string) *Call {
-	env := &Env{Opts: r.o, Grains: NewMap(), Pillar: NewMap(), Loader: r.loader, Log: r.log, Files: serverFiles{r.files, r.o},
+	env := &Env{Opts: r.o, Grains: NewMap(), Pillar: NewMap(), Loader: r.loader, Log: r.log, Files: NewLocalFiles(r.o, r.log),
 		Runner: &RunnerEnv{Client: r.local, Pool: newMinionPool(r.o), Jobs: newJobReader(r.o), Files: r.files, Out: r.out, User: user, client: r}}
 	env.Runner.tag = "salt/run/" + jid
 	return NewCall(env, fun, jid, nil)
@@ -100,12 +100,17 @@ func (r *RunnerClient) Run(ctx context.Context, fun string, args []any, kwargs *
 	return data, nil
 }
 
-// unwrapOutput takes apart a result that names its outputter.
+// unwrapOutput takes apart a result that names its outputter. One with more in
+// it (an exit code) is shown whole, by that outputter.
 func unwrapOutput(ret any) (data any, outputter string) {
-	if m, ok := ret.(*Map); ok && m.Len() == 2 && m.Has("data") && m.Has("outputter") {
+	m, ok := ret.(*Map)
+	if !ok || !m.Has("outputter") {
+		return ret, ""
+	}
+	if m.Len() == 2 && m.Has("data") {
 		return m.Value("data"), m.Str("outputter")
 	}
-	return ret, ""
+	return ret, m.Str("outputter")
 }
 
 // runnerRun is one run as `salt-run` makes it.
@@ -220,14 +225,20 @@ func (c *Call) progress(ctx context.Context, data *Map) {
 	}
 }
 
+// onMaster is a call of execution functions on the master's own machine, with
+// the files of its file server: as a minion without a master would run them.
+func (c *Call) onMaster(ctx context.Context) *Call {
+	r := c.Runner.client
+	o := c.Opts.Clone()
+	o.Set("id", r.masterID())
+	o.Set("file_client", "local")
+	env := &Env{Opts: o, Grains: r.masterGrains(ctx), Pillar: NewMap(), Loader: NewLoader(o, r.customs), Log: c.Log,
+		Files: NewLocalFiles(o, c.Log), Templates: NewTemplates(o, nil), Runner: c.Runner}
+	return NewCall(env, c.Fun, c.JID, nil)
+}
+
 // masterGrains are the grains of this machine, gathered when first needed.
 func (r *RunnerClient) masterGrains(ctx context.Context) *Map {
 	r.grainsOnce.Do(func() { r.grains = CoreGrains(ctx, r.o) })
 	return r.grains
-}
-
-// serverFiles makes a file client of the master's own file server.
-type serverFiles struct {
-	fs FileServer
-	o  *Options
 }

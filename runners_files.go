@@ -1,96 +1,14 @@
-// Runner fileserver, and the master's file server as a file client.
+// Runner fileserver: what the master's file server serves.
 package main
 
 import (
 	"context"
-	"encoding/hex"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 )
-
-func (s serverFiles) Envs(context.Context) ([]string, error) { return s.fs.Envs(), nil }
-
-func (s serverFiles) Files(_ context.Context, saltenv, prefix string) ([]string, error) {
-	return withPrefix(s.fs.Files(saltenv))(prefix)
-}
-
-func (s serverFiles) EmptyDirs(_ context.Context, saltenv, prefix string) ([]string, error) {
-	return withPrefix(s.fs.EmptyDirs(saltenv))(prefix)
-}
-
-func (s serverFiles) Dirs(_ context.Context, saltenv, prefix string) ([]string, error) {
-	return withPrefix(s.fs.Dirs(saltenv))(prefix)
-}
-
-func withPrefix(names []string, err error) func(string) ([]string, error) {
-	return func(prefix string) ([]string, error) {
-		prefix = strings.Trim(prefix, "/")
-		var out []string
-		for _, n := range names {
-			if strings.HasPrefix(n, prefix) {
-				out = append(out, n)
-			}
-		}
-		return out, err
-	}
-}
-
-func (s serverFiles) Symlinks(_ context.Context, saltenv, prefix string) (*Map, error) {
-	links, err := s.fs.Links(saltenv)
-	if err != nil {
-		return nil, err
-	}
-	out := NewMap()
-	for k, v := range links.All() {
-		if strings.HasPrefix(Str(k), strings.Trim(prefix, "/")) {
-			out.Set(k, v)
-		}
-	}
-	return out, nil
-}
-
-func (s serverFiles) find(path, saltenv string) (*FoundFile, string, error) {
-	rel, env, err := saltPath(path, saltenv)
-	if err != nil {
-		return nil, "", err
-	}
-	f, err := s.fs.Find(env, rel)
-	return f, env, err
-}
-
-func (s serverFiles) Hash(_ context.Context, path, saltenv string) (*Map, error) {
-	f, env, err := s.find(path, saltenv)
-	if err != nil || f == nil {
-		return NewMap(), err
-	}
-	file, err := s.fs.Open(env, f)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	kind := s.o.Str("hash_type")
-	h := hashByName(kind)
-	if h == nil {
-		return nil, fmt.Errorf("unknown hash_type %q", kind)
-	}
-	if _, err := io.Copy(h, file); err != nil {
-		return nil, fmt.Errorf("hash %s: %w", path, err)
-	}
-	return NewMap("hash_type", kind, "hsum", hex.EncodeToString(h.Sum(nil))), nil
-}
-
-// Cache needs no copy: the file is on this machine.
-func (s serverFiles) Cache(_ context.Context, path, saltenv string) (string, error) {
-	f, _, err := s.find(path, saltenv)
-	if err != nil || f == nil {
-		return "", err
-	}
-	return f.Path, nil
-}
 
 func fileserverRunner() Module {
 	return Module{

@@ -37,9 +37,7 @@ func runSaltCmd(ctx context.Context, c *Call, a runSaltCmdArgs) (any, error) {
 			kwargs.Set(k, v)
 		}
 	}
-	env := &Env{Opts: c.Opts, Grains: c.Runner.client.masterGrains(ctx), Pillar: NewMap(), Loader: NewLoader(c.Opts, c.Runner.client.customs),
-		Log: c.Log, Files: c.Files}
-	inner := NewCall(env, a.Fun, c.JID, nil)
+	inner := c.onMaster(ctx)
 	ret, err := inner.RunDirect(ctx, a.Fun, a.Args, kwargs)
 	var missing *NotAvailableError
 	if errors.As(err, &missing) {
@@ -267,12 +265,123 @@ func runEventSend(ctx context.Context, c *Call, a runEventSendArgs) (any, error)
 }
 
 func stateRunner() Module {
+	orchestrate := Func{run: runOrchestrate, doc: "Run state files on the master.\n\nmods: the files\nsaltenv, pillarenv: the environments\ntest: only tell what would be done\nexclude: states to leave out\npillar: a mapping that goes over the pillar"}
 	return Module{
 		Doc: "The event stream, and states that orchestrate.",
 		Funcs: Funcs{
-			"event": {run: runStateEvent, doc: "Print events as they come: the tag, a tab, the data as JSON.\n\ntagmatch: a shell pattern for the tag\ncount: end after so many events\nquiet: do not print, only wait\nsock_dir: the directory of another bus\npretty: print the data over several lines\nnode: master or minion, whose bus sock_dir has"},
+			"orchestrate":        orchestrate,
+			"orch":               orchestrate,
+			"sls":                orchestrate,
+			"orchestrate_single": {run: runOrchestrateSingle, doc: "Run one state on the master.\n\nfun: the state function\nname: its name; other arguments follow as keywords"},
+			"orchestrate_high":   {run: runOrchestrateHigh, doc: "Run high data on the master.\n\ndata: the high data"},
+			"event":              {run: runStateEvent, doc: "Print events as they come: the tag, a tab, the data as JSON.\n\ntagmatch: a shell pattern for the tag\ncount: end after so many events\nquiet: do not print, only wait\nsock_dir: the directory of another bus\npretty: print the data over several lines\nnode: master or minion, whose bus sock_dir has"},
 		},
 	}
+}
+
+type runOrchestrateArgs struct {
+	Mods             any
+	Saltenv          any  `def:"'base'"`
+	Test             any  `def:"None"`
+	Exclude          any  `def:"None"`
+	Pillar           any  `def:"None"`
+	Pillarenv        any  `def:"None"`
+	PillarEnc        any  `def:"None"`
+	OrchestrationJid any  `def:"None"`
+	Kwargs           *Map `arg:"**kwargs"`
+}
+
+// orchestrated is the result of a state run on the master, with what shows it
+// and the exit code.
+func orchestrated(inner *Call, running any) *Map {
+	code := int64(0)
+	if v, ok := inner.ContextGet("retcode"); ok && Truth(v) {
+		code = 1
+	}
+	if m, ok := running.(*Map); ok {
+		for _, v := range m.All() {
+			if ret, ok := v.(*Map); ok && ret.Has("result") && ret.Value("result") == false {
+				code = 1
+			}
+		}
+	} else {
+		code = 1 // a list of errors
+	}
+	return NewMap("data", NewMap(inner.Opts.Str("id"), running), "outputter", "highstate", "retcode", code)
+}
+
+func runOrchestrate(ctx context.Context, c *Call, a runOrchestrateArgs) (any, error) {
+	if _, ok := a.Pillar.(*Map); a.Pillar != nil && !ok {
+		return nil, InvocationErrorf("Pillar data must be formatted as a dictionary")
+	}
+	jid := a.OrchestrationJid
+	if jid == nil {
+		jid = c.JID
+	}
+	kw := NewMap("saltenv", a.Saltenv, "orchestration_jid", jid, "__pub_jid", jid)
+	for k, v := range map[string]any{"test": a.Test, "exclude": a.Exclude, "pillar": a.Pillar, "pillarenv": a.Pillarenv, "pillar_enc": a.PillarEnc} {
+		if v != nil {
+			kw.Set(k, v)
+		}
+	}
+	inner := c.onMaster(ctx)
+	running, err := inner.RunKw(ctx, "state.sls", []any{a.Mods}, kw)
+	if err != nil {
+		return nil, err
+	}
+	return orchestrated(inner, running), nil
+}
+
+type runOrchestrateSingleArgs struct {
+	Fun    string
+	Name   string
+	Test   any  `def:"None"`
+	Queue  any  `def:"False"`
+	Pillar any  `def:"None"`
+	Kwargs *Map `arg:"**kwargs"`
+}
+
+func runOrchestrateSingle(ctx context.Context, c *Call, a runOrchestrateSingleArgs) (any, error) {
+	kw := NewMap()
+	for k, v := range a.Kwargs.All() {
+		if !strings.HasPrefix(Str(k), "__") {
+			kw.Set(k, v)
+		}
+	}
+	for k, v := range map[string]any{"test": a.Test, "pillar": a.Pillar} {
+		if v != nil {
+			kw.Set(k, v)
+		}
+	}
+	inner := c.onMaster(ctx)
+	running, err := inner.RunKw(ctx, "state.single", []any{a.Fun, a.Name}, kw)
+	if err != nil {
+		return nil, err
+	}
+	return NewMap("data", NewMap(inner.Opts.Str("id"), running), "outputter", "highstate"), nil
+}
+
+type runOrchestrateHighArgs struct {
+	Data   any
+	Test   any  `def:"None"`
+	Queue  any  `def:"False"`
+	Pillar any  `def:"None"`
+	Kwargs *Map `arg:"**kwargs"`
+}
+
+func runOrchestrateHigh(ctx context.Context, c *Call, a runOrchestrateHighArgs) (any, error) {
+	kw := NewMap()
+	for k, v := range map[string]any{"test": a.Test, "pillar": a.Pillar} {
+		if v != nil {
+			kw.Set(k, v)
+		}
+	}
+	inner := c.onMaster(ctx)
+	running, err := inner.RunKw(ctx, "state.high", []any{a.Data}, kw)
+	if err != nil {
+		return nil, err
+	}
+	return NewMap("data", NewMap(inner.Opts.Str("id"), running), "outputter", "highstate"), nil
 }
 
 type runStateEventArgs struct {
