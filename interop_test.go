@@ -7,6 +7,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -238,6 +239,9 @@ func (p *pair) pings() {
 // TestInteroperation is the matrix: each line of Python Salt as master over our
 // minion, and as minion under our master.
 func TestInteroperation(t *testing.T) {
+	if testing.Short() {
+		t.Skip("minutes: not in the short run")
+	}
 	lines := pythonSides(t)
 	ours := ourSide(t)
 	for _, line := range lines {
@@ -290,6 +294,20 @@ func interoperate(t *testing.T, p *pair) {
 			t.Errorf("got %d bytes: %.200s", len(s), Repr(got))
 		}
 	})
+	step("modules of one's own", func(t *testing.T) { p.ownModules(t) })
+	step("a file of 100 MB", func(t *testing.T) { p.bigFile(t) })
+	step("pillar", func(*testing.T) {
+		p.want("True", "saltutil.refresh_pillar", "wait=True")
+		p.want("'interop1'", "pillar.get", "who")
+		p.want("[1, 'two', 3.5]", "pillar.get", "nested:list")
+	})
+	step("mine", func(*testing.T) {
+		p.want("True", "mine.update")
+		p.want("{'interop1': 'from the mine'}", "mine.get", "*", "test.echo")
+	})
+	step("publish.publish", func(*testing.T) {
+		p.want("{'interop1': 'hi'}", "publish.publish", "*", "test.echo", "hi")
+	})
 	step("find_job and kill_job", func(t *testing.T) {
 		out, _ := p.run("salt", "--async", interopMinion, "test.sleep", "600")
 		fields := strings.Fields(out)
@@ -334,4 +352,65 @@ func interoperate(t *testing.T, p *pair) {
 		p.pings()
 		p.want("'again'", "test.echo", "again")
 	})
+}
+
+// ownModules walks through a module that a user writes, from the file server to
+// its first call, and one that calls another module.
+func (p *pair) ownModules(t *testing.T) {
+	p.file("srv/_modules/haha.py", "def hello():\n    return 'hello,boy!'\n")
+	p.want("['modules.haha']", "saltutil.sync_modules")
+	if got, _ := p.ask("saltutil.sync_all"); got == nil {
+		t.Errorf("sync_all: %s", Repr(got))
+	}
+	p.want("'hello,boy!'", "haha.hello")
+	if _, err := os.Stat(filepath.Join(p.root, "minion/cache/extmods/modules/haha.py")); err != nil {
+		t.Error(err)
+	}
+	if got, _ := p.ask("sys.list_functions", "saltutil"); !strings.Contains(Repr(got), "'saltutil.sync_modules'") {
+		t.Errorf("sys.list_functions: %s", Repr(got))
+	}
+	if got, _ := p.ask("sys.doc", "saltutil.sync_modules"); got == nil {
+		if out, _ := p.run("salt", interopMinion, "sys.doc", "saltutil.sync_modules"); !strings.HasPrefix(out, "saltutil.sync_modules:") {
+			t.Errorf("sys.doc: %s", out)
+		}
+	}
+	if os.Geteuid() != 0 {
+		t.Log("adding a user needs root: left out")
+		return
+	}
+	name := fmt.Sprintf("hi%d", p.ports[0])
+	defer exec.Command("userdel", name).Run()
+	p.file("srv/_modules/adds.py", `def user(name):
+    """Add a user."""
+    ret = __salt__['cmd.run_all'](['useradd', '-M', name], python_shell=False)
+    return {'retcode': ret['retcode'], 'there': __salt__['cmd.retcode'](['id', name], python_shell=False) == 0}
+`)
+	p.want("['modules.adds']", "saltutil.sync_modules")
+	p.want("{'retcode': 0, 'there': True}", "adds.user", name)
+}
+
+// bigFile brings a file of 100 MB over and compares it.
+func (p *pair) bigFile(t *testing.T) {
+	block := make([]byte, 1<<20)
+	f, err := os.Create(filepath.Join(p.root, "srv/big"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		rand.Read(block)
+		if _, err := f.Write(block); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	dest := filepath.Join(p.root, "got")
+	p.want(Repr(dest), "-t", "60", "cp.get_file", "salt://big", dest)
+	want, _ := hashFile(filepath.Join(p.root, "srv/big"), "sha256")
+	if got, err := hashFile(dest, "sha256"); got != want || err != nil {
+		t.Errorf("the copy has the hash %s (%v), the original %s", got, err, want)
+	}
+	os.Remove(dest)
+	os.Remove(filepath.Join(p.root, "srv/big"))
 }
