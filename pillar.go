@@ -16,7 +16,6 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
-	"os"
 	"path"
 	"slices"
 	"strings"
@@ -172,53 +171,11 @@ func (p *PillarCompiler) compile(ctx context.Context, r PillarRequest) (*Map, er
 
 // merge puts b over a by pillar_source_merging_strategy.
 func (s *pillarRunState) merge(a, b *Map) *Map {
-	return mergeByStrategy(a, b, s.opts.Str("pillar_source_merging_strategy"), s.opts.Bool("pillar_merge_lists"))
-}
-
-// mergeByStrategy merges b over a: overwrite replaces top-level keys, list makes
-// a list of both values, aggregate joins what is marked for it; everything else
-// (smart, recurse, none) merges mapping by mapping.
-func mergeByStrategy(a, b *Map, strategy string, mergeLists bool) *Map {
-	switch strategy {
-	case "overwrite":
-		out := a.Clone()
-		out.Merge(b)
-		return out
-	case "list":
-		out := a.Clone()
-		for k, v := range b.All() {
-			if have, ok := a.Get(k); ok {
-				out.Set(k, NewList(have, v))
-			} else {
-				out.Set(k, v)
-			}
-		}
-		return out
-	case "aggregate":
-		return aggregateMaps(a, b)
+	strategy := s.opts.Str("pillar_source_merging_strategy")
+	if strategy == "none" { // one environment only: what is merged is merged as usual
+		strategy = "recurse"
 	}
-	return dictUpdate(DeepCopy(a).(*Map), b, mergeLists)
-}
-
-// aggregateMaps merges mappings deeply and joins lists.
-func aggregateMaps(a, b *Map) *Map {
-	out := a.Clone()
-	for k, v := range b.All() {
-		switch have := out.Value(k).(type) {
-		case *Map:
-			if m, ok := v.(*Map); ok {
-				out.Set(k, aggregateMaps(have, m))
-				continue
-			}
-		case *List:
-			if l, ok := v.(*List); ok {
-				out.Set(k, NewList(append(slices.Clone(have.Items), l.Items...)...))
-				continue
-			}
-		}
-		out.Set(k, v)
-	}
-	return out
+	return MergeMaps(DeepCopy(a).(*Map), b, strategy, s.opts.Str("renderer"), s.opts.Bool("pillar_merge_lists"))
 }
 
 // errNoPillarFile says that an environment has no such file.
@@ -296,7 +253,7 @@ func (s *pillarRunState) find(sls, env string) (text []byte, full string, isInit
 // template renders one file to data.
 func (s *pillarRunState) template(text []byte, full, sls, env string, defaults *Map) (any, error) {
 	return s.rend.Render(s.ctx, RenderRequest{Source: string(text), Path: full, Saltenv: env, SLS: sls, Context: defaults,
-		Grains: s.req.Grains, Pillar: s.call.Pillar, Opts: s.call.Opts.All(), Functions: callFunctions{s.call}, Files: s,
+		Grains: s.req.Grains, Pillar: s.call.Pillar, Opts: s.call.Opts.All(), Functions: callFunctions{s.ctx, s.call}, Files: s,
 		Log: s.log})
 }
 
@@ -310,13 +267,4 @@ func masterFiles(server FileServer, o *Options, log *slog.Logger) FileClient {
 	return NewFileClient(o, log, func(_ context.Context, load *Map) (any, error) {
 		return localFileAnswer(server, hashType, load)
 	}, true)
-}
-
-// hostFacts are what an external pillar may read of this box.
-func readDirNames(dir string) []os.DirEntry {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil
-	}
-	return entries
 }

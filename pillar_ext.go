@@ -145,3 +145,12 @@ func treeData(dir string, keepNewline, follow bool, depth int) *Map {
 	}
 	return out
 }
+
+// readDirNames lists a directory, nothing if it cannot be read.
+func readDirNames(dir string) []os.DirEntry {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	return entries
+}
