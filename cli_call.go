@@ -160,6 +160,14 @@ func (c *caller) prepare(ctx context.Context) error {
 	}
 	if local {
 		c.env.Files = NewLocalFiles(o, c.log)
+		if len(c.parsed.Args) > 0 && needsNothing(c.parsed.Args[0]) {
+			return nil
+		}
+		pillar, err := compileLocalPillar(ctx, c.env, nil, o.Value("pillarenv"))
+		if err != nil {
+			return fmt.Errorf("compile the pillar: %w", err)
+		}
+		c.env.Pillar = pillar
 		return nil
 	}
 	if err := c.connect(ctx); err != nil {

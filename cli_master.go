@@ -41,6 +41,8 @@ func appletMaster(args []string, std Stdio) int {
 			runners := NewRunnerClient(o, log, io.Discard)
 			defer runners.Close()
 			m.Runners = runners
+			pillars := NewPillarCompiler(o, log, masterFiles(m.files, o, log))
+			m.Pillar, runners.Pillar = pillars, pillars
 			running.Store(m)
 			done := make(chan error, 1)
 			go func() { done <- m.Run(ctx) }()

@@ -12,6 +12,7 @@
 //	args              words of a command line as values
 //	value*            the data that travels: ordered maps, JSON, msgpack, regexps, Python's formatting
 //	proto*            messages of the wire, no I/O
+//	pillar*           the compiler of pillars, external pillars
 //	keys*             RSA keys, session keys, the directory of accepted and pending keys
 //	transport*        publish/subscribe and request/reply; the only room that knows ZeroMQ
 //	master*, wheel*   the master daemon: logins, jobs, job cache, events, files, access lists

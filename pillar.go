@@ -25,14 +25,18 @@ import (
 
 // PillarCompiler implements PillarProvider and PillarTops.
 type PillarCompiler struct {
+	mu sync.Mutex
+	pillarParts
+	cached map[string]cachedPillar
+}
+
+// pillarParts are what a compilation works with.
+type pillarParts struct {
 	opts  *Options
 	log   *slog.Logger
 	files FileServer
 	rend  *Renderer
 	salt  FileClient // what cp.* and templates' functions see as file server
-
-	mu     sync.Mutex
-	cached map[string]cachedPillar
 }
 
 type cachedPillar struct {
@@ -45,13 +49,29 @@ type cachedPillar struct {
 func NewPillarCompiler(o *Options, log *slog.Logger, salt FileClient) *PillarCompiler {
 	roots := o.Clone()
 	roots.Set("file_roots", o.Value("pillar_roots"))
-	return &PillarCompiler{opts: o, log: log, files: NewRootsFileServer(roots, log), rend: NewRenderer(RenderConfigOf(o.All())),
-		salt: salt, cached: map[string]cachedPillar{}}
+	return &PillarCompiler{pillarParts: pillarParts{opts: o, log: log, files: NewRootsFileServer(roots, log),
+		rend: NewRenderer(RenderConfigOf(o.All())), salt: salt}, cached: map[string]cachedPillar{}}
+}
+
+// Reload takes over a changed configuration.
+func (p *PillarCompiler) Reload(o *Options) {
+	fresh := NewPillarCompiler(o, p.log, p.salt)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.opts, p.files, p.rend = fresh.opts, fresh.files, fresh.rend
+	clear(p.cached)
+}
+
+// parts are what one compilation works with: a snapshot, for Reload may come.
+func (p *PillarCompiler) parts() pillarParts {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.pillarParts
 }
 
 // pillarRunState is one compilation.
 type pillarRunState struct {
-	*PillarCompiler
+	pillarParts
 	ctx     context.Context
 	req     PillarRequest
 	call    *Call
@@ -63,14 +83,15 @@ type pillarRunState struct {
 // Pillar compiles the pillar of one minion. Errors of single files are part of
 // the result; the error is for a compilation that could not be made at all.
 func (p *PillarCompiler) Pillar(ctx context.Context, r PillarRequest) (*Map, error) {
-	if p.opts.Bool("pillar_cache") && r.Override.Len() == 0 {
-		return p.fromCache(ctx, r)
+	parts := p.parts()
+	if parts.opts.Bool("pillar_cache") && r.Override.Len() == 0 {
+		return p.fromCache(ctx, r, parts)
 	}
-	return p.compile(ctx, r)
+	return parts.compile(ctx, r)
 }
 
 // fromCache serves pillar_cache: results live pillar_cache_ttl seconds.
-func (p *PillarCompiler) fromCache(ctx context.Context, r PillarRequest) (*Map, error) {
+func (p *PillarCompiler) fromCache(ctx context.Context, r PillarRequest, parts pillarParts) (*Map, error) {
 	key := r.ID + "\x00" + r.Pillarenv + "\x00" + r.Saltenv
 	now := time.Now()
 	p.mu.Lock()
@@ -79,7 +100,7 @@ func (p *PillarCompiler) fromCache(ctx context.Context, r PillarRequest) (*Map, 
 	if ok && now.Before(have.until) {
 		return DeepCopy(have.pillar).(*Map), nil
 	}
-	m, err := p.compile(ctx, r)
+	m, err := parts.compile(ctx, r)
 	if err != nil || m.Has("_errors") {
 		return m, err
 	}
@@ -90,7 +111,7 @@ func (p *PillarCompiler) fromCache(ctx context.Context, r PillarRequest) (*Map, 
 			delete(p.cached, k)
 		}
 	}
-	p.cached[key] = cachedPillar{m, now.Add(p.opts.Duration("pillar_cache_ttl"))}
+	p.cached[key] = cachedPillar{m, now.Add(parts.opts.Duration("pillar_cache_ttl"))}
 	return DeepCopy(m).(*Map), nil
 }
 
@@ -105,7 +126,7 @@ func (p *PillarCompiler) ForgetCached(id string) {
 	}
 }
 
-func (p *PillarCompiler) newRun(ctx context.Context, r PillarRequest) *pillarRunState {
+func (p pillarParts) newRun(ctx context.Context, r PillarRequest) *pillarRunState {
 	if r.Grains == nil {
 		r.Grains = &Map{}
 	}
@@ -119,7 +140,7 @@ func (p *PillarCompiler) newRun(ctx context.Context, r PillarRequest) *pillarRun
 	o.Set("pillarenv", nilIfEmpty(r.Pillarenv))
 	env := &Env{Opts: o, Grains: r.Grains, Pillar: orEmptyMap(r.Override), Log: p.log, Files: p.salt}
 	env.Loader = NewLoader(o, nil)
-	return &pillarRunState{PillarCompiler: p, ctx: ctx, req: r, call: NewCall(env, "pillar", "", nil),
+	return &pillarRunState{pillarParts: p, ctx: ctx, req: r, call: NewCall(env, "pillar", "", nil),
 		avail: map[string][]string{}, ignored: map[string][]string{}}
 }
 
@@ -137,7 +158,7 @@ func orEmptyMap(m *Map) *Map {
 	return m
 }
 
-func (p *PillarCompiler) compile(ctx context.Context, r PillarRequest) (*Map, error) {
+func (p pillarParts) compile(ctx context.Context, r PillarRequest) (*Map, error) {
 	s := p.newRun(ctx, r)
 	top, topErrs := s.top()
 	pillar := DeepCopy(orEmptyMap(r.Override)).(*Map)
@@ -169,13 +190,17 @@ func (p *PillarCompiler) compile(ctx context.Context, r PillarRequest) (*Map, er
 	return pillar, nil
 }
 
-// merge puts b over a by pillar_source_merging_strategy.
+// merge puts b over a by pillar_source_merging_strategy. a is changed, b is not.
 func (s *pillarRunState) merge(a, b *Map) *Map {
-	strategy := s.opts.Str("pillar_source_merging_strategy")
-	if strategy == "none" { // one environment only: what is merged is merged as usual
-		strategy = "recurse"
+	strategy, lists := s.opts.Str("pillar_source_merging_strategy"), s.opts.Bool("pillar_merge_lists")
+	switch strategy {
+	case "smart", "recurse", "none", "":
+		if !strings.HasSuffix(s.opts.Str("renderer"), "yamlex") {
+			// In place: a copy for each of many files would cost their square.
+			return UpdateMap(a, DeepCopy(b).(*Map), lists)
+		}
 	}
-	return MergeMaps(DeepCopy(a).(*Map), b, strategy, s.opts.Str("renderer"), s.opts.Bool("pillar_merge_lists"))
+	return MergeMaps(a, b, strategy, s.opts.Str("renderer"), lists)
 }
 
 // errNoPillarFile says that an environment has no such file.
@@ -258,13 +283,13 @@ func (s *pillarRunState) template(text []byte, full, sls, env string, defaults *
 }
 
 // masterFiles is the file client that functions of a pillar on the master see:
-// the master's own file server.
-func masterFiles(server FileServer, o *Options, log *slog.Logger) FileClient {
+// the master's own file server, whichever is in force.
+func masterFiles(server func() FileServer, o *Options, log *slog.Logger) FileClient {
 	hashType := o.Str("hash_type")
 	if hashType == "" {
 		hashType = "sha256"
 	}
 	return NewFileClient(o, log, func(_ context.Context, load *Map) (any, error) {
-		return localFileAnswer(server, hashType, load)
+		return localFileAnswer(server(), hashType, load)
 	}, true)
 }

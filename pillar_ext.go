@@ -101,14 +101,14 @@ func extFileTree(s *pillarRunState, _ *Map, conf any) (*Map, error) {
 	subject := Subject{ID: s.req.ID, Grains: s.req.Grains, Pillar: s.call.Pillar, Nodegroups: s.opts.Map("nodegroups")}
 	for _, e := range readDirNames(filepath.Join(root, "nodegroups")) {
 		if MatchTarget("compound", "N@"+e.Name(), "", subject) {
-			out = dictUpdate(out, treeData(filepath.Join(root, "nodegroups", e.Name()), keep, follow, 0), false)
+			out = UpdateMap(out, treeData(filepath.Join(root, "nodegroups", e.Name()), keep, follow, 0), false)
 		}
 	}
 	host, err := SafeJoin(filepath.Join(root, "hosts"), s.req.ID)
 	if err != nil {
 		return nil, err
 	}
-	return dictUpdate(out, treeData(host, keep, follow, 0), false), nil
+	return UpdateMap(out, treeData(host, keep, follow, 0), false), nil
 }
 
 // maxTreeDepth ends what links could make endless.

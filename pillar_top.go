@@ -98,12 +98,17 @@ func (s *pillarRunState) top() (*pillarTop, []string) {
 		}
 		take(v, p.env)
 	}
-	return s.mergeTops(tops), errs
+	top, err := s.mergeTops(tops)
+	if err != nil {
+		s.log.Error(fmt.Sprintf("pillar top file: %v", err))
+		return &Map{}, append(errs, "Error encountered while rendering pillar top file.")
+	}
+	return top, errs
 }
 
 // mergeTops joins top files: targets of one environment in order, an explicit
 // order first; a later mention of a target replaces the earlier one's list.
-func (s *pillarRunState) mergeTops(tops []*Map) *pillarTop {
+func (s *pillarRunState) mergeTops(tops []*Map) (*pillarTop, error) {
 	out := &Map{}
 	orders := map[string]map[string]int64{}
 	for _, t := range tops {
@@ -111,7 +116,7 @@ func (s *pillarRunState) mergeTops(tops []*Map) *pillarTop {
 			env := Str(e)
 			tm, ok := targets.(*Map)
 			if !ok {
-				continue
+				return nil, fmt.Errorf("the section of environment %s is %s, not a mapping of targets", env, TypeName(targets))
 			}
 			section := out.Map(env)
 			if section == nil {
@@ -165,7 +170,7 @@ func (s *pillarRunState) mergeTops(tops []*Map) *pillarTop {
 		}
 		sorted.Set(env, m)
 	}
-	return sorted
+	return sorted, nil
 }
 
 // matches picks the SLS names that are for this minion: environment → list.
@@ -228,9 +233,13 @@ func (s *pillarRunState) render(matches, pillar *Map) *Map {
 
 // expand resolves globs in the name of an SLS; a name without a match stays.
 func (s *pillarRunState) expand(name, env string) []string {
+	if !strings.ContainsAny(name, "*?[") {
+		return []string{name}
+	}
 	var out []string
+	glob := CompileGlob(name)
 	for _, have := range s.available(env) {
-		if GlobMatch(name, have) {
+		if glob.Match(have) {
 			out = append(out, have)
 		}
 	}
@@ -289,7 +298,7 @@ func (s *pillarRunState) sls(sls, env string, rendered map[string]*Map, defaults
 	var out *Map
 	add := func(m *Map) {
 		if out == nil {
-			out = m
+			out = DeepCopy(m).(*Map) // m may be included elsewhere, too
 		} else {
 			out = s.merge(out, m)
 		}
@@ -366,7 +375,7 @@ func (s *pillarRunState) missing(sls, env string) {
 // PillarTop shows what the top files say: for one minion (environment → list of
 // SLS names), or everything.
 func (s *PillarCompiler) PillarTop(ctx context.Context, r PillarRequest) (*Map, error) {
-	run := s.newRun(ctx, r)
+	run := s.parts().newRun(ctx, r)
 	top, errs := run.top()
 	if len(errs) > 0 {
 		return nil, errors.New(strings.Join(errs, "\n"))

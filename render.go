@@ -277,8 +277,9 @@ func renderYAML(text string) (any, error) {
 		return nil, &RenderError{Text: ye.Error(), Class: yamlClass(ye), Cause: ye}
 	}
 	if !Truth(v) {
-		return &Map{}, nil
+		return NewMap().SetClass("OrderedDict"), nil
 	}
+	markOrdered(v)
 	return v, nil
 }
 
