@@ -17,5 +17,6 @@ func dailyStates() []moduleEntry {
 		{name: "schedule", load: scheduleStates},
 		{name: "sysctl", load: sysctlStates},
 		{name: "timezone", load: timezoneStates},
+		{name: "user", load: userStates},
 	}
 }

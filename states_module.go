@@ -80,7 +80,11 @@ func moduleMapResult(m *Map) bool {
 func moduleStateNew(ctx context.Context, c *Call, kwargs *Map) (any, error) {
 	kwargs = kwargs.Clone()
 	kwargs.Delete("name")
-	ret := NewMap("name", NewList(kwargs.Keys()...), "changes", NewMap(), "comment", "", "result", nil)
+	names := kwargs.Keys()
+	if c.State != nil && c.State.Low.Has("__reqs__") { // passed to functions with any keywords
+		names = append(names, "__reqs__")
+	}
+	ret := NewMap("name", NewList(names...), "changes", NewMap(), "comment", "", "result", nil)
 	var funcs, missing, tests []string
 	for k := range kwargs.All() {
 		full := Str(k)
