@@ -100,14 +100,16 @@ type (
 	}
 	jFilter struct {
 		jinjaPos
-		obj  jinjaExpr // nil: the body of a block
-		name string
+		obj   jinjaExpr // nil: the body of a block
+		name  string
+		entry *JinjaFilter // set by the checker; nil if there is none
 		jArgs
 	}
 	jTest struct {
 		jinjaPos
-		obj  jinjaExpr
-		name string
+		obj   jinjaExpr
+		name  string
+		entry *JinjaFilter
 		jArgs
 	}
 )
@@ -453,16 +455,15 @@ func (c *jinjaChecker) expr(e jinjaExpr, soft bool) error {
 			return err
 		}
 	}
-	if soft {
-		return nil
-	}
 	switch n := e.(type) {
 	case *jFilter:
-		if c.env.Filters[n.name] == nil {
+		n.entry = c.env.Filters[n.name]
+		if n.entry == nil && !soft {
 			return c.fail(jinjaAssertionClass, "No filter named "+Repr(n.name)+".", n.at())
 		}
 	case *jTest:
-		if c.env.Tests[n.name] == nil {
+		n.entry = c.env.Tests[n.name]
+		if n.entry == nil && !soft {
 			return c.fail(jinjaAssertionClass, "No test named "+Repr(n.name)+".", n.at())
 		}
 	}

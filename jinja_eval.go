@@ -266,7 +266,7 @@ func (r *JinjaRun) getAttr(obj any, name string) (any, error) {
 	}
 	switch o := obj.(type) {
 	case *Map:
-		if v, ok := o.Get(name); ok {
+		if v, ok := o.GetText(name); ok {
 			return v, nil
 		}
 	case JinjaItems:
@@ -295,7 +295,7 @@ func (r *JinjaRun) ownAttr(obj any, name string) (any, bool, error) {
 	}
 	switch o := obj.(type) {
 	case *jinjaNamespace:
-		v, ok := o.attrs.Get(name)
+		v, ok := o.attrs.GetText(name)
 		return v, ok, nil
 	case int64, *big.Int, bool, float64:
 		if v, ok := numberAttribute(o, name); ok {
@@ -389,7 +389,7 @@ func (r *JinjaRun) getItem(obj, key any) (any, error) {
 	switch o := obj.(type) {
 	case *Map:
 		if k, ok := key.(string); ok {
-			if v, ok := o.Get(k); ok {
+			if v, ok := o.GetText(k); ok {
 				return v, nil
 			}
 		} else if err := hashableError(key); err == nil {
@@ -641,6 +641,9 @@ func (n *jSlice) apply(r *JinjaRun, obj any) (any, error) {
 
 // bind evaluates the arguments of a call.
 func (a *jArgs) bind(r *JinjaRun) ([]any, JinjaKwargs, error) {
+	if len(a.args) == 0 && len(a.values) == 0 && a.dynArgs == nil && a.dynNamed == nil {
+		return nil, nil, nil
+	}
 	args, err := evalAll(r, a.args)
 	if err != nil {
 		return nil, nil, err
@@ -756,7 +759,7 @@ func (n *jFilter) eval(r *JinjaRun) (any, error) {
 }
 
 func (n *jFilter) apply(r *JinjaRun, v any) (any, error) {
-	f := r.Env.Filters[n.name]
+	f := n.entry
 	if f == nil {
 		return nil, jinjaErr(jinjaRuntimeClass, "No filter named %s found.", Repr(n.name))
 	}
@@ -772,7 +775,7 @@ func (n *jTest) eval(r *JinjaRun) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := r.Env.Tests[n.name]
+	f := n.entry
 	if f == nil {
 		return nil, jinjaErr(jinjaRuntimeClass, "No test named %s found.", Repr(n.name))
 	}

@@ -29,6 +29,17 @@ func (n *jBinary) eval(r *JinjaRun) (any, error) {
 				if s := x - y; (s < x) == (y > 0) {
 					return s, nil
 				}
+			case "%", "//":
+				if y > 0 { // Python rounds down
+					q, m := x/y, x%y
+					if m < 0 {
+						q, m = q-1, m+y
+					}
+					if n.op == "%" {
+						return m, nil
+					}
+					return q, nil
+				}
 			case "*":
 				if hi, lo := bits.Mul64(uint64(max(x, -x)), uint64(max(y, -y))); hi == 0 && lo < 1<<62 && x != math.MinInt64 && y != math.MinInt64 {
 					return x * y, nil

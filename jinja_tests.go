@@ -19,6 +19,11 @@ func jinjaTests() map[string]*JinjaFilter {
 		return jinjaFilter(name, "other", func(r *JinjaRun, v any, a []any, _ JinjaKwargs) (any, error) { return r.compare(op, v, a[0]) })
 	}
 	remainder := func(r *JinjaRun, v any, n any, want int64) (any, error) {
+		if a, ok := v.(int64); ok {
+			if b, ok := n.(int64); ok && b > 0 {
+				return (a%b+b)%b == want, nil
+			}
+		}
 		m, err := r.binary("%", v, n)
 		if err != nil {
 			return nil, err

@@ -185,6 +185,15 @@ func yamlParserError(err error) error {
 		e.Class, e.Position = "ReaderError", le.Mark.Index
 	case "scanner":
 		e.Class = "ScannerError"
+		switch { // the words of the original, where the Go parser changed them
+		case strings.Contains(e.Problem, "hexadecimal number"):
+			e.Problem = strings.Replace(e.Problem, "hexadecimal", "hexdecimal", 1)
+			e.Context = strings.Replace(e.Context, "scanning a quoted", "parsing a quoted", 1)
+		case e.Problem == "found unknown escape character", strings.HasPrefix(e.Problem, "found invalid Unicode character"):
+			e.Context = strings.Replace(e.Context, "scanning a quoted", "parsing a quoted", 1)
+		case strings.HasSuffix(e.Problem, "not allowed in a YAML tag"):
+			e.Context, e.Problem = "while scanning a tag", "did not find expected whitespace or line break"
+		}
 	case "composer":
 		e.Class = "ComposerError"
 		if strings.HasPrefix(le.Message, "unknown anchor") {
@@ -474,6 +483,9 @@ func (c *yamlConstructor) flatten(n *yaml.Node) error {
 // nodeValueRepr prints what a node holds as the reference prints it in the
 // error about an unacceptable key: forgotten quotes around {{ }} lead there.
 func (c *yamlConstructor) nodeValueRepr(n *yaml.Node) string {
+	if n.Kind == yaml.ScalarNode {
+		return n.Value
+	}
 	return c.nodeRepr(n, 0, false)
 }
 

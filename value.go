@@ -202,6 +202,25 @@ func (m *Map) Get(k any) (any, bool) {
 	return nil, false
 }
 
+// GetText is Get for a text, without the cost of making an interface of it.
+func (m *Map) GetText(k string) (any, bool) {
+	if m == nil {
+		return nil, false
+	}
+	if m.index != nil {
+		if i, ok := m.index[k]; ok {
+			return m.vals[i], true
+		}
+		return nil, false
+	}
+	for i, have := range m.keys {
+		if t, ok := have.(string); ok && t == k {
+			return m.vals[i], true
+		}
+	}
+	return nil, false
+}
+
 // Value returns the value under k, or nil.
 func (m *Map) Value(k any) any { v, _ := m.Get(k); return v }
 
