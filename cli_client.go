@@ -223,6 +223,7 @@ type PublishedJob struct {
 	JID     string
 	Minions []string // expected to answer
 	Missing []string // named, but not known
+	Owed    bool     // the master gives it to minions that are down when they come
 	sub     *BusSubscription
 }
 
@@ -331,7 +332,7 @@ func (c *LocalClient) publish(ctx context.Context, load *Map) (*PublishedJob, er
 		return nil, &ClientError{Name: "PublishError", Msg: Str(e)}
 	}
 	answer := m.Map("load")
-	job := &PublishedJob{JID: answer.Str("jid")}
+	job := &PublishedJob{JID: answer.Str("jid"), Owed: Truth(answer.Value("on_connect"))}
 	for _, v := range toItems(answer.Value("minions")) {
 		job.Minions = append(job.Minions, Str(v))
 	}

@@ -241,6 +241,7 @@ func (s *saltCommand) runAsync(ctx context.Context) int {
 		return s.fail(err)
 	default:
 		jid = job.JID
+		s.tellOwed(job)
 	}
 	fmt.Fprintf(s.std.Out, "Executed command with job ID: %s\n", jid)
 	return 0
@@ -272,6 +273,7 @@ func (s *saltCommand) runWaiting(ctx context.Context) int {
 	if err != nil {
 		return s.fail(err)
 	}
+	s.tellOwed(job)
 	s.printHeader(job.JID)
 	if s.isDoc() {
 		return s.docs(ctx, job)
@@ -317,6 +319,13 @@ func (s *saltCommand) runWaiting(ctx context.Context) int {
 }
 
 func (s *saltCommand) isDoc() bool { return s.fun == any("sys.doc") }
+
+// tellOwed says when --on-connect asks what the master does not do.
+func (s *saltCommand) tellOwed(job *PublishedJob) {
+	if s.p.Bool("on_connect") && !job.Owed {
+		s.log.Warn("this master does not keep jobs for minions that are down: --on-connect has no effect")
+	}
+}
 
 // printHeader names the job before its answers. With a machine's format it goes
 // beside the output, which then is that format and nothing else.

@@ -99,6 +99,7 @@ type Master struct {
 	index   *MinionIndex
 	seen    *minionsSeen
 	jobs    *JobCache
+	owed    *owedJobs
 	jids    JIDSource
 	bus     *EventBus
 	metrics *masterMetrics
@@ -173,6 +174,7 @@ func NewMaster(o *Options, log *slog.Logger) (*Master, error) {
 	}
 	m.index = NewMinionIndex(m.keys, m.cachedir, log)
 	m.jobs = OpenJobCache(filepath.Join(m.cachedir, "jobs"), JobCacheOptionsFrom(o, log))
+	m.owed = openOwedJobs(filepath.Join(m.cachedir, "owed"), o.Duration("keep_jobs_seconds"), log)
 	m.bus = NewEventBus(o.Int("max_event_size"), log)
 	c, err := m.newConf(o)
 	if err != nil {

@@ -137,7 +137,11 @@ func (m *Master) clearPublish(ctx context.Context, p *Peer, load *Map) any {
 		m.log.Error(fmt.Sprintf("publish: %v", err))
 		return errorReply("SaltMasterError", err.Error())
 	}
-	return NewMap("enc", "clear", "load", NewMap("jid", pub.jid, "minions", Strings(pub.minions), "missing", Strings(pub.missing)))
+	answer := NewMap("jid", pub.jid, "minions", Strings(pub.minions), "missing", Strings(pub.missing))
+	if Truth(kwargs.Value("on_connect")) {
+		answer.Set("on_connect", true)
+	}
+	return NewMap("enc", "clear", "load", answer)
 }
 
 func validFun(fun any) bool {

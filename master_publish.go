@@ -86,6 +86,9 @@ func (m *Master) publishTo(_ context.Context, r *publishRequest, res TargetResul
 		// A full disk must not keep anybody from running the job that frees it.
 		m.log.Error(err.Error())
 	}
+	if Truth(r.kwargs.Value("on_connect")) {
+		m.owed.owe(jid, res.Minions)
+	}
 	load := m.publishLoad(jid, r)
 	if err := m.send(load, r, res); err != nil {
 		return nil, err

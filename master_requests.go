@@ -103,6 +103,7 @@ func (m *Master) handleSealed(ctx context.Context, p *Peer, r *Request) ([]byte,
 	q.load.Delete("nonce")
 	started := time.Now()
 	v := m.answer(ctx, q)
+	m.payOwed(in.ID)
 	m.metrics.command(in.Cmd, time.Since(started))
 	if raw, ok := v.(rawReply); ok {
 		return raw, nil
@@ -178,6 +179,7 @@ func (m *Master) takeReturn(ret *ReturnLoad) error {
 		}
 	}
 	first, err := m.jobs.Return(jid, ret.ID, load)
+	m.owed.settle(jid, ret.ID)
 	if err != nil {
 		// The one who waits for it gets it all the same.
 		m.log.Error(err.Error())
@@ -462,6 +464,7 @@ func (m *Master) dropIdentity(id string) {
 	m.toks.Forget(id)
 	m.pubKeys.forget(id)
 	m.seen.forget(id)
+	m.owed.forget(id)
 	if err := m.sessions.Forget(id); err != nil {
 		m.log.Error(err.Error())
 	}
