@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -176,15 +175,19 @@ func unifyReturn(v any) *Map {
 }
 
 // failedState is the return of a state that raised an error.
-func failedState(name any, err error) *Map {
-	text := ""
-	var e *ModuleError
-	if errors.As(err, &e) {
-		text = e.Traceback()
-	} else {
-		text = asModuleError(err).Traceback()
-	}
+func failedState(full string, name any, err error) *Map {
+	text := tracebackAt(asModuleError(err).Traceback(), full)
 	return NewMap("result", false, "name", name, "changes", NewMap(), "comment", "An exception occurred in this state: "+text)
+}
+
+// tracebackAt puts the place of an error into a traceback that names none.
+func tracebackAt(text, place string) string {
+	const head = "Traceback (most recent call last):\n"
+	before, after, ok := strings.Cut(text, head)
+	if !ok || strings.HasPrefix(strings.TrimLeft(after, " "), "File ") {
+		return text
+	}
+	return before + head + "  File \"" + place + "\"\n" + after
 }
 
 // callOnce is one attempt, followed by those that retry asks for.
@@ -216,7 +219,7 @@ func (r *stateRun) callOnce(ctx context.Context, low *Map, running *stateReturns
 	c := r.stateCall(low, running, x, kwargs, prereq)
 	v, err := r.attempt(ctx, c, low, f, full, kwargs, running, prereq)
 	if err != nil {
-		v = failedState(name, err)
+		v = failedState(full, name, err)
 	}
 	ret, ok := v.(*Map)
 	if !ok {
@@ -517,7 +520,7 @@ func (r *stateRun) startParallel(ctx context.Context, c *Call, low *Map, f Funct
 		m, ok := v.(*Map)
 		switch {
 		case err != nil:
-			return failedState(name, err)
+			return failedState(full, name, err)
 		case !ok:
 			return unifyReturn(v)
 		}
@@ -529,7 +532,7 @@ func (r *stateRun) startParallel(ctx context.Context, c *Call, low *Map, f Funct
 		defer close(p.done)
 		began := time.Now()
 		if err := r.formatSlots(ctx, kwargs); err != nil {
-			p.ret = failedState(name, err)
+			p.ret = failedState(full, name, err)
 		} else {
 			p.ret = run()
 		}

@@ -4,6 +4,7 @@ package main
 func builtinStates() []moduleEntry {
 	list := []moduleEntry{
 		{name: "cmd", load: cmdStates},
+		{name: "file", load: fileStates},
 		{name: "test", load: testStates},
 	}
 	return append(list, dailyStates()...)

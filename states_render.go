@@ -47,7 +47,7 @@ func markOrdered(v any) {
 func renderFailure(saltenv, sls string, err error) string {
 	var re *RenderError
 	if errors.As(err, &re) {
-		return re.SLSText(saltenv, sls)
+		return tracebackAt(re.SLSText(saltenv, sls), sls)
 	}
 	return (&RenderError{Text: errText(err), Class: "OSError"}).SLSText(saltenv, sls)
 }
