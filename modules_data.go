@@ -66,7 +66,7 @@ func dataDump(_ context.Context, c *Call, a dataDumpArgs) (any, error) {
 	if !ok {
 		v, err := ParseYAML([]byte(Str(a.NewData)))
 		if _, isText := v.(string); err != nil || isText {
-			return nil, OtherErrorf("ValueError", "malformed node or string on line 1: <ast.Name object at 0x0>")
+			return nil, OtherErrorf("ValueError", "malformed node or string on line 1: <ast.Name object at 0x7f0000000000>")
 		}
 		if m, ok = v.(*Map); !ok {
 			return false, nil
