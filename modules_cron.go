@@ -299,8 +299,8 @@ func cronMatches(e *Map, cmd, identifier any) bool {
 	return wanted == id
 }
 
-// cronDiffers says whether a new value replaces an old one.
-func cronDiffers(old, new any) bool {
+// cronReplaces says whether a new value replaces an old one.
+func cronReplaces(old, new any) bool {
 	if Equal(old, new) {
 		return false
 	}
@@ -330,14 +330,14 @@ func setCron(ctx context.Context, c *Call, user string, w cronWanted, again bool
 			continue
 		}
 		id := any(cronID(e))
-		changed := cronDiffers(e.Value("comment"), w.comment) || cronDiffers(e.Value("commented"), w.commented) ||
-			cronDiffers(w.identifier, id) || cronDiffers(e.Value("spec"), w.spec) || cronDiffers(e.Value("cmd"), w.cmd)
+		changed := cronReplaces(e.Value("comment"), w.comment) || cronReplaces(e.Value("commented"), w.commented) ||
+			cronReplaces(w.identifier, id) || cronReplaces(e.Value("spec"), w.spec) || cronReplaces(e.Value("cmd"), w.cmd)
 		for i, k := range cronTimes() {
 			var new any
 			if w.times != nil {
 				new = w.times[i]
 			}
-			changed = changed || cronDiffers(e.Value(k), new)
+			changed = changed || cronReplaces(e.Value(k), new)
 		}
 		if !changed {
 			return "present", nil
@@ -351,7 +351,7 @@ func setCron(ctx context.Context, c *Call, user string, w cronWanted, again bool
 			return nil, err
 		}
 		keep := func(new *any, key string) {
-			if !cronDiffers(e.Value(key), *new) {
+			if !cronReplaces(e.Value(key), *new) {
 				*new = e.Value(key)
 			}
 		}
@@ -364,7 +364,7 @@ func setCron(ctx context.Context, c *Call, user string, w cronWanted, again bool
 		}
 		keep(&w.commented, "commented")
 		keep(&w.comment, "comment")
-		if !cronDiffers(e.Value("cmd"), w.cmd) {
+		if !cronReplaces(e.Value("cmd"), w.cmd) {
 			w.cmd = e.Value("cmd")
 			if id == cronNoID {
 				if Truth(w.identifier) {
@@ -375,7 +375,7 @@ func setCron(ctx context.Context, c *Call, user string, w cronWanted, again bool
 				}
 			}
 		}
-		if !Truth(id) || !cronDiffers(id, w.identifier) {
+		if !Truth(id) || !cronReplaces(id, w.identifier) {
 			w.identifier = id
 		}
 		ret, err := setCron(ctx, c, user, w, true)
