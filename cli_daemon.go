@@ -115,6 +115,7 @@ func runDaemon(std Stdio, name string, o *Options, log *slog.Logger, background 
 	defer signal.Stop(signals)
 	done := make(chan error, 1)
 	go func() { done <- prog.Run(ctx, d) }()
+	go trimWhenIdle(ctx) // ends with ctx
 	var deadline <-chan time.Time
 	for {
 		select {
