@@ -29,7 +29,7 @@ func trimWhenIdle(ctx context.Context) {
 	_, cpu := usage()
 	for sleepContext(ctx, pause) {
 		faults, now := usage()
-		busy := (now - cpu).Seconds()/pause.Seconds() > trimBusy && pause != trimFirst
+		busy := (now-cpu).Seconds()/pause.Seconds() > trimBusy && pause != trimFirst
 		pause, cpu = trimEvery, now
 		if busy || faults-trimmed < trimFaults {
 			continue
