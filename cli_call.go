@@ -240,7 +240,9 @@ func (c *caller) login(ctx context.Context, a masterAddr) error {
 		}
 		hosts, err := resolve(ctx, a.Host, c.opts.Bool("ipv6"))
 		if err != nil {
-			last = err
+			if last = err; n > 0 {
+				break // a name that is not found twice will not be found soon
+			}
 			continue
 		}
 		for _, host := range hosts {
