@@ -5,6 +5,7 @@ package main
 func dailyStates() []moduleEntry {
 	return []moduleEntry{
 		{name: "alternatives", load: alternativesStates},
+		{name: "archive", load: archiveStates},
 		{name: "cron", load: cronStates},
 		{name: "environ", load: environStates},
 		{name: "event", load: eventStates},
@@ -14,7 +15,11 @@ func dailyStates() []moduleEntry {
 		{name: "kmod", load: kmodStates},
 		{name: "locale", load: localeStates},
 		{name: "module", load: moduleStates},
+		{name: "mount", load: mountStates},
 		{name: "schedule", load: scheduleStates},
+		{name: "service", load: serviceStates},
+		{name: "ssh_auth", load: sshAuthStates},
+		{name: "ssh_known_hosts", load: sshKnownHostsStates},
 		{name: "sysctl", load: sysctlStates},
 		{name: "timezone", load: timezoneStates},
 		{name: "user", load: userStates},

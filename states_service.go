@@ -1,0 +1,535 @@
+// State module service: what runs, and what starts at boot.
+package main
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+func serviceStates() Module {
+	return Module{
+		Doc: "Services: whether they run, and whether they start at boot.",
+		Virtual: func(ctx context.Context, c *Call) (bool, string) {
+			system := c.Grains.Str("osfinger")
+			if system == "" {
+				system = c.Grains.Str("os")
+			}
+			return c.Has(ctx, "service.start"), "No service execution module loaded: check support for service management on " + system + " "
+		},
+		Funcs: Funcs{
+			"running":    {run: serviceStateRunning, doc: "The service runs; enable says whether it starts at boot. A watched change restarts it, or reloads with reload."},
+			"dead":       {run: serviceStateDead, doc: "The service does not run; enable says whether it starts at boot."},
+			"enabled":    {run: serviceStateEnabled, doc: "The service starts at boot."},
+			"disabled":   {run: serviceStateDisabled, doc: "The service does not start at boot."},
+			"masked":     {run: serviceStateMasked, doc: "The service cannot be started."},
+			"unmasked":   {run: serviceStateUnmasked, doc: "The service can be started."},
+			"mod_watch":  {run: serviceStateWatch, doc: "Restart or reload the service because a watched state has changed."},
+			"mod_beacon": {run: serviceStateBeacon, doc: "Add a beacon that watches the service."},
+		},
+	}
+}
+
+// dataTrue is Salt's reading of a switch: numbers above 0, the text true, and
+// what Python holds for true.
+func dataTrue(v any) bool {
+	s, ok := v.(string)
+	if !ok {
+		if n, num := toFloat(v); num && v != nil {
+			return n > 0
+		}
+		return Truth(v)
+	}
+	if n, err := strconv.ParseFloat(strings.TrimSpace(s), 64); err == nil {
+		return n > 0
+	}
+	return strings.EqualFold(s, "true")
+}
+
+// systemdOnly picks the arguments that only functions for systemd take, and
+// warns on boxes without it.
+func systemdOnly(ctx context.Context, c *Call, ret *Map, fun string, kwargs *Map) *Map {
+	out := NewMap()
+	f, err := c.Loader.Function(ctx, c, fun)
+	if err != nil {
+		return out
+	}
+	for _, name := range []string{"no_block", "unmask", "unmask_runtime"} {
+		v, ok := kwargs.Get(name)
+		if !ok || !hasParam(f, name) {
+			continue
+		}
+		if _, err := os.Stat("/run/systemd/system"); err == nil {
+			out.Set(name, v)
+			continue
+		}
+		warnings := ret.List("warnings")
+		if warnings == nil {
+			warnings = NewList()
+			ret.Set("warnings", warnings)
+		}
+		if text := "The '" + name + "' argument is not supported by this platform"; !hasItem(warnings.Items, text) {
+			warnings.Append(text)
+		}
+	}
+	return out
+}
+
+// serviceKnown says whether there is such a service; if not, ret says so.
+func serviceKnown(ctx context.Context, c *Call, name string, ret *Map) (bool, error) {
+	known := false
+	switch {
+	case c.Has(ctx, "service.available"):
+		v, err := runTruth(ctx, c, "service.available", name)
+		if err != nil {
+			return false, err
+		}
+		known = v
+	case c.Has(ctx, "service.get_all"):
+		all, err := runItems(ctx, c, "service.get_all")
+		if err != nil {
+			return false, err
+		}
+		known = hasItem(all, name)
+	}
+	if !known {
+		ret.Set("result", false)
+		ret.Set("comment", "The named service "+name+" is not available")
+	}
+	return known, nil
+}
+
+func serviceBad(ret *Map, err error) (*Map, error) {
+	if !isExecError(err) {
+		return nil, err
+	}
+	ret.Set("result", false)
+	ret.Set("comment", errText(err))
+	return ret, nil
+}
+
+// serviceBootWords are the ways to speak of a service whose start at boot is
+// looked at, by whether it was started (true), is dead (false) or was left as
+// it is (nil).
+func byStarted(started any, yes, unchanged, no string) string {
+	switch {
+	case started == true:
+		return yes
+	case started == nil:
+		return unchanged
+	}
+	return no
+}
+
+// serviceBoot switches the start at boot on or off. What it returns goes over
+// the state's return.
+func serviceBoot(ctx context.Context, c *Call, name string, on bool, started, result any, kwargs *Map) (*Map, error) {
+	ret := NewMap()
+	verb, look := "enable", "service.enabled"
+	if !on {
+		verb, look = "disable", "service.disabled"
+	}
+	known, err := serviceKnown(ctx, c, name, ret)
+	if err != nil {
+		return serviceBad(ret, err)
+	}
+	if !known {
+		if !on {
+			ret.Set("result", true)
+		}
+		return ret, nil
+	}
+	ret.Set("result", result)
+	say := func(format string) (*Map, error) {
+		ret.Set("comment", strings.ReplaceAll(format, "%s", name))
+		return ret, nil
+	}
+	if !c.Has(ctx, "service."+verb) || !c.Has(ctx, look) {
+		return say(strings.ToUpper(verb[:1]) + verb[1:] + " is not available on this minion, service %s " +
+			byStarted(started, "started", "is in the desired state", "is dead"))
+	}
+	lookKw := NewMap()
+	if on {
+		lookKw = kwargs
+	}
+	state := func() (any, error) { return c.RunKw(ctx, look, []any{name}, lookKw.Clone()) }
+	before, err := state()
+	if err != nil {
+		return nil, err
+	}
+	tail := byStarted(started, "and is running", "and is in the desired state", "and is dead")
+	if Truth(before) {
+		if started == nil {
+			ret.Set("changes", NewMap())
+		}
+		return say("Service %s is already " + verb + "d, " + tail)
+	}
+	if c.Testing() {
+		ret.Set("result", nil)
+		return say("Service %s set to be " + verb + "d")
+	}
+	done, err := c.RunKw(ctx, "service."+verb, []any{name}, kwargs.Clone())
+	more := ""
+	if err != nil {
+		if !on || !isExecError(err) {
+			return nil, err
+		}
+		more = ". Additional information follows:\n\n" + errText(err)
+	}
+	if err == nil && Truth(done) {
+		ret.Set("changes", NewMap())
+		after, err := state()
+		if err != nil {
+			return nil, err
+		}
+		if !Equal(before, after) {
+			ret.Map("changes").Set(name, true)
+		}
+		return say("Service %s has been " + verb + "d, " + tail)
+	}
+	ret.Set("result", false)
+	if on {
+		return say("Failed when setting service %s to start at boot, " +
+			byStarted(started, "but the service is running", "but the service was already running", "and the service is dead") + more)
+	}
+	return say("Failed when setting service %s to not start at boot, " +
+		byStarted(started, "and is running", "but the service was already running", "and the service is dead"))
+}
+
+type serviceStateArgs struct {
+	Name      string
+	Enable    any  `def:"None"`
+	Sig       any  `def:"None"`
+	InitDelay any  `def:"None"`
+	Kwargs    *Map `arg:"**kwargs"`
+}
+
+// serviceSet brings a service to run, or not to.
+func serviceSet(ctx context.Context, c *Call, a serviceStateArgs, run bool) (any, error) {
+	ret := stateReturn(a.Name, true, "")
+	name := a.Name
+	c.ContextSet("service.state", map[bool]string{true: "running", false: "dead"}[run])
+	if a.Kwargs.Has("enabled") {
+		return stateSay(ret, false, "Service %s uses non-existent option \"enabled\".  Perhaps \"enable\" option was intended?", name)
+	}
+	enable := a.Enable
+	if s, ok := enable.(string); ok {
+		enable = dataTrue(s)
+	}
+	if c.Has(ctx, "service.offline") {
+		off, err := runTruth(ctx, c, "service.offline")
+		if err != nil {
+			return nil, err
+		}
+		if off {
+			return stateSay(ret, true, "Running in OFFLINE mode. Nothing to do")
+		}
+	}
+	known, err := serviceKnown(ctx, c, name, ret)
+	if err != nil {
+		return serviceBad(ret, err)
+	}
+	if !known {
+		if c.Testing() {
+			return stateSay(ret, nil, "Service %s not present; if created in this state run, it would have been %s", name,
+				map[bool]string{true: "started", false: "stopped"}[run])
+		}
+		if !run {
+			ret.Set("result", true)
+		}
+		return ret, nil
+	}
+	statusKw := systemdOnly(ctx, c, ret, "service.status", a.Kwargs)
+	status := func() (any, error) { return c.RunKw(ctx, "service.status", []any{name, a.Sig}, statusKw.Clone()) }
+	boots := func() (any, error) {
+		if !c.Has(ctx, "service.enabled") {
+			return true, nil
+		}
+		return c.Run(ctx, "service.enabled", name)
+	}
+	before, err := status()
+	if err != nil {
+		return nil, err
+	}
+	bootBefore, err := boots()
+	if err != nil {
+		return nil, err
+	}
+	boot := func(started, result any) error {
+		if enable != true && enable != false {
+			return nil
+		}
+		upd, err := serviceBoot(ctx, c, name, enable == true, started, result, a.Kwargs)
+		if err == nil {
+			ret.Merge(upd)
+		}
+		return err
+	}
+	unmask := ""
+	if run && Truth(a.Kwargs.Value("unmask")) {
+		v, err := serviceMask(ctx, c, name, a.Kwargs.Value("unmask_runtime"), false)
+		if err != nil {
+			return nil, err
+		}
+		unmask = Str(v.(*Map).Value("comment"))
+	}
+	withUnmask := func(s string) string {
+		if unmask != "" {
+			return s + "\n" + unmask
+		}
+		return s
+	}
+	if Truth(before) == run {
+		if run {
+			ret.Set("comment", withUnmask("The service "+name+" is already running"))
+		} else {
+			ret.Set("comment", "The service "+name+" is already dead")
+		}
+		if enable == true && !Truth(bootBefore) || enable == false && Truth(bootBefore) {
+			err = boot(nil, true)
+		}
+		return ret, err
+	}
+	if c.Testing() {
+		if run {
+			return stateSay(ret, nil, "%s", withUnmask("Service "+name+" is set to start"))
+		}
+		return stateSay(ret, nil, "Service %s is set to be killed", name)
+	}
+	fun, fail := "service.start", "failed to start"
+	if !run {
+		fun, fail = "service.stop", "failed to die"
+	}
+	done, err := c.RunKw(ctx, fun, []any{name}, systemdOnly(ctx, c, ret, fun, a.Kwargs))
+	if err != nil {
+		if run {
+			return serviceBad(ret, err)
+		}
+		return nil, err
+	}
+	if !Truth(done) {
+		ret.Set("result", false)
+		ret.Set("comment", "Service "+name+" "+fail)
+		return ret, boot(!run, false)
+	}
+	if err := serviceDelay(ctx, a.InitDelay); err != nil {
+		return nil, err
+	}
+	after, err := status()
+	if err != nil {
+		return nil, err
+	}
+	bootAfter, err := boots()
+	if err != nil {
+		return nil, err
+	}
+	if !Equal(bootBefore, bootAfter) || !Equal(before, after) {
+		ret.Map("changes").Set(name, after)
+	}
+	switch {
+	case Truth(after) != run:
+		ret.Set("result", false)
+		ret.Set("comment", "Service "+name+" "+fail)
+	case run:
+		ret.Set("comment", "Started service "+name)
+	default:
+		ret.Set("comment", "Service "+name+" was killed")
+	}
+	result := after
+	if !run {
+		result = !Truth(after)
+	}
+	if err := boot(after, result); err != nil {
+		return nil, err
+	}
+	if run && Truth(a.InitDelay) {
+		ret.Set("comment", Str(ret.Value("comment"))+"\nDelayed return for "+Str(a.InitDelay)+" seconds")
+	}
+	if run && Truth(a.Kwargs.Value("unmask")) {
+		ret.Set("comment", Str(ret.Value("comment"))+"\n"+unmask)
+	}
+	return ret, nil
+}
+
+// serviceDelay waits as long as a service takes to come up.
+func serviceDelay(ctx context.Context, delay any) error {
+	if n, ok := toFloat(delay); ok && n > 0 && !sleepContext(ctx, time.Duration(n*float64(time.Second))) {
+		return ctx.Err()
+	}
+	return nil
+}
+
+func serviceStateRunning(ctx context.Context, c *Call, a serviceStateArgs) (any, error) {
+	return serviceSet(ctx, c, a, true)
+}
+
+func serviceStateDead(ctx context.Context, c *Call, a serviceStateArgs) (any, error) {
+	return serviceSet(ctx, c, a, false)
+}
+
+func serviceStateEnabled(ctx context.Context, c *Call, a stateKwargsNamed) (any, error) {
+	ret := stateReturn(a.Name, true, "")
+	c.ContextSet("service.state", "enabled")
+	upd, err := serviceBoot(ctx, c, a.Name, true, nil, true, a.Kwargs)
+	if err != nil {
+		return nil, err
+	}
+	ret.Merge(upd)
+	if c.Testing() && ret.Str("comment") == "The named service "+a.Name+" is not available" {
+		return stateSay(ret, nil, "Service %s not present; if created in this state run, it would have been enabled", a.Name)
+	}
+	return ret, nil
+}
+
+func serviceStateDisabled(ctx context.Context, c *Call, a stateKwargsNamed) (any, error) {
+	ret := stateReturn(a.Name, true, "")
+	c.ContextSet("service.state", "disabled")
+	upd, err := serviceBoot(ctx, c, a.Name, false, nil, true, a.Kwargs)
+	if err != nil {
+		return nil, err
+	}
+	ret.Merge(upd)
+	return ret, nil
+}
+
+type serviceMaskArgs struct {
+	Name    string
+	Runtime any `def:"False"`
+}
+
+func serviceStateMasked(ctx context.Context, c *Call, a serviceMaskArgs) (any, error) {
+	return serviceMask(ctx, c, a.Name, a.Runtime, true)
+}
+
+func serviceStateUnmasked(ctx context.Context, c *Call, a serviceMaskArgs) (any, error) {
+	return serviceMask(ctx, c, a.Name, a.Runtime, false)
+}
+
+func serviceMask(ctx context.Context, c *Call, name string, runtime any, mask bool) (any, error) {
+	ret := stateReturn(name, true, "")
+	if !c.Has(ctx, "service.masked") {
+		return stateSay(ret, false, "Service masking not available on this minion")
+	}
+	if runtime == nil {
+		runtime = false
+	}
+	kind, action, is, fun, verb := "masked", "masked", "is already ", "service.mask", "mask"
+	if !mask {
+		action, is, fun, verb = "unmasked", "was already ", "service.unmask", "unmask"
+	}
+	if Truth(runtime) {
+		kind, action = "runtime "+kind, "runtime "+action
+	}
+	changes := NewMap(kind, oldNew(!mask, mask))
+	have, err := runTruth(ctx, c, "service.masked", name, runtime)
+	if err == nil {
+		switch {
+		case have == mask:
+			return stateSay(ret, true, "Service %s %s%s", name, is, action)
+		case c.Testing():
+			ret.Set("changes", changes)
+			return stateSay(ret, nil, "Service %s would be %s", name, action)
+		}
+		_, err = c.Run(ctx, fun, name, runtime)
+	}
+	if err == nil {
+		have, err = runTruth(ctx, c, "service.masked", name, runtime)
+	}
+	if err != nil {
+		m, err := serviceBad(ret, err)
+		if err != nil {
+			return nil, err
+		}
+		return m, nil
+	}
+	if have != mask {
+		return stateSay(ret, true, "Failed to %s service %s", verb, name)
+	}
+	ret.Set("changes", changes)
+	return stateSay(ret, true, "Service %s was %s", name, action)
+}
+
+func serviceStateWatch(ctx context.Context, c *Call, a struct {
+	Name        string
+	Sfun        any  `def:"None"`
+	Sig         any  `def:"None"`
+	Reload      any  `def:"False"`
+	FullRestart any  `def:"False"`
+	InitDelay   any  `def:"None"`
+	Force       any  `def:"False"`
+	Kwargs      *Map `arg:"**kwargs"`
+}) (any, error) {
+	ret := stateReturn(a.Name, true, "")
+	if !slices.Contains([]string{"dead", "running"}, Str(a.Sfun)) {
+		return stateSay(ret, false, "Unable to trigger watch for service.%s", Str(a.Sfun))
+	}
+	up, err := c.RunKw(ctx, "service.status", []any{a.Name, a.Sig}, systemdOnly(ctx, c, ret, "service.status", a.Kwargs))
+	if err != nil {
+		return nil, err
+	}
+	var fun, verb string
+	did := ""
+	switch {
+	case a.Sfun == "dead" && !Truth(up):
+		return stateSay(ret, true, "Service is already stopped")
+	case a.Sfun == "dead":
+		fun, verb, did = "stop", "stop", "stopped"
+	case !Truth(up):
+		fun, verb = "start", "start"
+	case c.Has(ctx, "service.reload") && Truth(a.Reload):
+		fun, verb = "reload", "reload"
+		if c.Has(ctx, "service.force_reload") && Truth(a.Force) {
+			fun, verb = "force_reload", "forcefully reload"
+		}
+	case c.Has(ctx, "service.full_restart") && Truth(a.FullRestart):
+		fun, verb = "full_restart", "fully restart"
+	default:
+		fun, verb = "restart", "restart"
+	}
+	if did == "" {
+		did = verb + "ed"
+	}
+	if c.Testing() {
+		return stateSay(ret, nil, "Service is set to be %s", did)
+	}
+	if verb == "start" && c.Has(ctx, "service.stop") {
+		if _, err := c.Run(ctx, "service.stop", a.Name); err != nil {
+			return nil, err
+		}
+	}
+	result, err := c.RunKw(ctx, "service."+fun, []any{a.Name}, systemdOnly(ctx, c, ret, "service."+fun, a.Kwargs))
+	if err != nil {
+		m, err := serviceBad(ret, err)
+		if err != nil {
+			return nil, err
+		}
+		return m, nil
+	}
+	if err := serviceDelay(ctx, a.InitDelay); err != nil {
+		return nil, err
+	}
+	ret.Set("changes", NewMap(a.Name, result))
+	if Truth(result) {
+		return stateSay(ret, result, "Service %s", did)
+	}
+	return stateSay(ret, result, "Failed to %s the service", verb)
+}
+
+func serviceStateBeacon(ctx context.Context, c *Call, a stateKwargsNamed) (any, error) {
+	sfun := a.Kwargs.Str("sfun")
+	ret := NewMap("name", a.Name, "changes", NewMap(), "comment", "", "result", true)
+	if sfun != "running" && sfun != "dead" {
+		return stateSay(ret, false, "service.%s does not work with the beacon state function", sfun)
+	}
+	if !Truth(a.Kwargs.Value("beacon")) {
+		return stateSay(ret, true, "Not adding beacon.")
+	}
+	d := a.Kwargs.Map("beacon_data")
+	data := NewMap("onchangeonly", kwargOf(d, "onchangeonly", true), "delay", kwargOf(d, "delay", int64(0)),
+		"emitatstartup", kwargOf(d, "emitatstartup", false), "uncleanshutdown", kwargOf(d, "emitatstartup", nil))
+	return callState(ctx, c, "beacon.present", NewMap("name", "beacon_service_"+a.Name, "services", NewMap(a.Name, data),
+		"interval", kwargOf(d, "interval", int64(60)), "beacon_module", "service"))
+}
