@@ -331,9 +331,9 @@ func sshKnownHostsStates() Module {
 	}
 }
 
-// knownHostsFile is the file that a state means; ok is false for a relative one
+// knownHostsPath is the file that a state means; ok is false for a relative one
 // without a user.
-func knownHostsFile(user, config any) (path string, ok bool) {
+func knownHostsPath(user, config any) (path string, ok bool) {
 	path = ".ssh/known_hosts"
 	if !Truth(user) {
 		path = "/etc/ssh/ssh_known_hosts"
@@ -357,7 +357,7 @@ func knownHostStatePresent(ctx context.Context, c *Call, a struct {
 	FingerprintHashType any `def:"None"`
 }) (any, error) {
 	ret := stateReturn(a.Name, true, "")
-	config, ok := knownHostsFile(a.User, a.Config)
+	config, ok := knownHostsPath(a.User, a.Config)
 	if !ok {
 		return stateSay(ret, false, "If not specifying a \"user\", specify an absolute \"config\".")
 	}
@@ -426,7 +426,7 @@ func knownHostStateAbsent(ctx context.Context, c *Call, a struct {
 	Config any `def:"None"`
 }) (any, error) {
 	ret := stateReturn(a.Name, true, "")
-	config, ok := knownHostsFile(a.User, a.Config)
+	config, ok := knownHostsPath(a.User, a.Config)
 	if !ok {
 		return stateSay(ret, false, "If not specifying a \"user\", specify an absolute \"config\".")
 	}

@@ -119,12 +119,3 @@ func isSaltError(err error) bool {
 	}
 	return false
 }
-
-// callState calls another state function: __states__[name](**kwargs).
-func callState(ctx context.Context, c *Call, name string, kwargs *Map) (any, error) {
-	f, err := NewStateLoader(c).Function(ctx, c, name)
-	if err != nil {
-		return nil, err
-	}
-	return f.Invoke(ctx, c, nil, kwargs)
-}
