@@ -451,7 +451,7 @@ func (m *Master) maintain(ctx context.Context) error {
 	nextRotation := time.Now().Add(session - time.Duration(rand.Int64N(int64(session)/10+1)))
 	nextLoop := time.Now()
 	present := map[string]string(nil)
-	var memory idleMemory
+	memory := newIdleMemory()
 	tick := time.NewTicker(min(loop, 2*time.Second))
 	defer tick.Stop()
 	for {

@@ -9,24 +9,33 @@ const (
 	stormRequests = 500
 	// calmRequests is how many of them between two looks are none of a storm.
 	calmRequests = 100
+	// calmLooks is how many looks in a row the calm has to last; by then the
+	// workers have gone home.
+	calmLooks = 3
 )
 
-// idleMemory watches the number of requests. The first look is that of a master
-// which has just started, with what its start left over.
+// idleMemory watches the number of requests.
 type idleMemory struct {
-	started     bool
 	seen, since int64
+	calm        int // looks
 }
 
-// over says whether a storm is over, given the number of requests since the start.
+// newIdleMemory begins with the start of the master, which counts as a storm.
+func newIdleMemory() *idleMemory { return &idleMemory{since: stormRequests} }
+
+// over says whether a storm is over, given the number of requests so far.
 func (i *idleMemory) over(requests int64) bool {
 	fresh := requests - i.seen
 	i.seen = requests
 	i.since += fresh
-	if fresh > calmRequests || i.since < stormRequests && i.started {
+	i.calm++
+	if fresh > calmRequests {
+		i.calm = 0
+	}
+	if i.calm < calmLooks || i.since < stormRequests {
 		return false
 	}
-	i.started, i.since = true, 0
+	i.since = 0
 	return true
 }
 

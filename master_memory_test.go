@@ -3,22 +3,18 @@ package main
 import "testing"
 
 func TestMemoryIsGivenBackAfterAStorm(t *testing.T) {
-	var i idleMemory
+	i := newIdleMemory()
 	for step, c := range []struct {
 		requests int64
 		want     bool
 	}{
-		{0, true},      // the start
-		{50, false},    // a little
-		{400, false},   // more, but no storm
-		{3000, false},  // a storm
-		{3050, true},   // it is over
-		{3060, false},  // and stays so
-		{3400, false},  // busy without a storm
-		{3500, false},  // calm, but nothing happened that is worth it
-		{3600, true},   // it has added up
-		{10000, false}, // the next storm
-		{10001, true},
+		{0, false}, {0, false}, {50, true}, // the start
+		{400, false},                             // some requests, but no storm
+		{450, false}, {460, false}, {470, false}, // calm, and nothing happened
+		{3000, false}, {3050, false}, {3060, false}, // a storm and the calm after it
+		{3070, true}, {3080, false}, {3090, false}, // it has lasted; once is enough
+		{9000, false}, {9010, false}, {15000, false}, // the next one flares up again
+		{15001, false}, {15002, false}, {15003, true},
 	} {
 		if got := i.over(c.requests); got != c.want {
 			t.Errorf("step %d, %d requests: %v", step, c.requests, got)

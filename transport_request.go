@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	workerIdle  = 10 * time.Second // a worker with nothing to do goes home
+	workerIdle  = 2 * time.Second // a worker with nothing to do goes home
 	maxEnvelope = 255              // bytes of one routing frame in front of the delimiter
 	smallBody   = 64 << 10         // larger bodies are counted against MaxBodies
 )
