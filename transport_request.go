@@ -24,8 +24,8 @@ import (
 
 const (
 	workerIdle  = 2 * time.Second // a worker with nothing to do goes home
-	maxEnvelope = 255              // bytes of one routing frame in front of the delimiter
-	smallBody   = 64 << 10         // larger bodies are counted against MaxBodies
+	maxEnvelope = 255             // bytes of one routing frame in front of the delimiter
+	smallBody   = 64 << 10        // larger bodies are counted against MaxBodies
 )
 
 // RequestServer is a ROUTER socket. See the head of the file.
