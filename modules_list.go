@@ -4,6 +4,7 @@ package main
 
 func builtinModules() []moduleEntry {
 	list := []moduleEntry{
+		{name: "archive", load: archiveModule},
 		{name: "config", load: configModule},
 		{name: "data", load: dataModule},
 		{name: "defaults", load: defaultsModule},
