@@ -159,6 +159,13 @@ func (m *Minion) Run(ctx context.Context) error {
 			}
 		})
 	}
+	if every := time.Duration(m.opts.Float("grains_refresh_every") * float64(time.Minute)); every > 0 {
+		running.Go(func() {
+			for sleepContext(lctx, every) {
+				m.Refresh(lctx)
+			}
+		})
+	}
 	if len(links) == 0 {
 		m.log.Warn("master_type is disable: this minion has no master")
 	}
@@ -315,7 +322,7 @@ func (m *Minion) env(l *masterLink) *Env {
 func (m *Minion) Refresh(ctx context.Context) {
 	m.refreshGrains(ctx)
 	for _, l := range m.Links() {
-		if err := l.RefreshPillar(ctx); err != nil {
+		if err := l.fetchPillar(ctx); err != nil {
 			m.log.Warn(fmt.Sprintf("refresh the pillar: %v", err))
 		}
 	}

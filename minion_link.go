@@ -404,7 +404,7 @@ func (l *masterLink) start(ctx context.Context) error {
 		return nil
 	}
 	for {
-		err := l.RefreshPillar(ctx)
+		err := l.fetchPillar(ctx)
 		if err == nil {
 			break
 		}

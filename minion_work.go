@@ -158,13 +158,23 @@ func (l *masterLink) deliver(ctx context.Context, load *Map) error {
 	if n := l.opts.Int("return_retry_tries"); n > 0 {
 		p.tries = n
 	}
-	// A large return takes its time on a slow line.
-	if data, err := EncodeWire(load); err == nil {
-		extra := time.Duration(len(data)) * time.Second / (64 << 10)
-		p.timeout += extra
-		p.longest += extra
+	data, err := EncodeWire(load)
+	if err != nil {
+		return err
 	}
-	_, err := l.channel.request(ctx, load, p)
+	if l.opts.Bool("minion_sign_messages") {
+		sig, err := l.m.cred.Key.Sign(AlgoPKCS1v15SHA1, data)
+		if err != nil {
+			return fmt.Errorf("sign the return (minion_sign_messages): %w", err)
+		}
+		load = load.Clone()
+		load.Set("sig", sig)
+	}
+	// A large return takes its time on a slow line.
+	extra := time.Duration(len(data)) * time.Second / (64 << 10)
+	p.timeout += extra
+	p.longest += extra
+	_, err = l.channel.request(ctx, load, p)
 	return err
 }
 
@@ -198,8 +208,22 @@ func (l *masterLink) RefreshGrains(ctx context.Context) error {
 	return nil
 }
 
-// RefreshPillar fetches the pillar anew.
+// RefreshPillar fetches the pillar of every master anew. Only the error of this
+// link's own master is returned.
 func (l *masterLink) RefreshPillar(ctx context.Context) error {
+	for _, other := range l.m.Links() {
+		if other == l {
+			continue
+		}
+		if err := other.fetchPillar(ctx); err != nil {
+			l.log.Warn(fmt.Sprintf("refresh the pillar of the master %s: %v", other.channel.MasterAddr(), err))
+		}
+	}
+	return l.fetchPillar(ctx)
+}
+
+// fetchPillar fetches the pillar of this link's master.
+func (l *masterLink) fetchPillar(ctx context.Context) error {
 	pillar, err := l.channel.FetchPillar(ctx, pillarRequest(l.opts, l.m.id, l.m.Grains()))
 	if err != nil {
 		return err
