@@ -257,10 +257,7 @@ func getManaged(ctx context.Context, c *Call, a getManagedArgs) (sfn string, sum
 	}
 	text, err := c.renderTemplate(ctx, string(data), engine, sfn, saltenv, vars)
 	if err != nil {
-		if ctx.Err() != nil {
-			return "", nil, "", err
-		}
-		return sfn, &Map{}, err.Error(), nil
+		return "", nil, "", err
 	}
 	out, err := tempFile([]byte(text))
 	if err != nil {

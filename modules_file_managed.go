@@ -339,5 +339,10 @@ func (m *managed) newMode() os.FileMode {
 	if Truth(m.Mode) {
 		return 0o600
 	}
+	if m.c.State != nil {
+		if n, ok := m.c.State.Low.Value("__umask__").(int64); ok {
+			return 0o666 &^ os.FileMode(n)
+		}
+	}
 	return 0o666
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -176,8 +177,34 @@ func unifyReturn(v any) *Map {
 
 // failedState is the return of a state that raised an error.
 func failedState(full string, name any, err error) *Map {
-	text := tracebackAt(asModuleError(err).Traceback(), full)
+	text := tracebackAt(stateTraceback(err), full)
 	return NewMap("result", false, "name", name, "changes", NewMap(), "comment", "An exception occurred in this state: "+text)
+}
+
+// stateTraceback is the traceback of an error; that of a template shows the
+// template's own error first.
+func stateTraceback(err error) string {
+	var re *RenderError
+	if !errors.As(err, &re) || re.Class != "" {
+		return asModuleError(err).Traceback()
+	}
+	const head = "Traceback (most recent call last):\n"
+	line := firstLine(re.Text)
+	if i := strings.LastIndex(line, "; line "); i > 0 {
+		line = line[:i]
+	}
+	inner := ""
+	if what, ok := strings.CutPrefix(line, "Jinja variable "); ok {
+		inner = "jinja2.exceptions.UndefinedError: " + what
+	} else if what, ok := strings.CutPrefix(line, "Jinja syntax error: "); ok {
+		inner = "jinja2.exceptions.TemplateSyntaxError: " + what
+	}
+	text := head + "salt.exceptions.SaltRenderError: " + re.Text + "\n"
+	if inner == "" {
+		return text
+	}
+	return head + "  File \"template\"\n" + inner + "\n\nDuring handling of the above exception, another exception occurred:\n\n" +
+		head + "  File \"renderer\"\n" + text[len(head):]
 }
 
 // tracebackAt puts the place of an error into a traceback that names none.

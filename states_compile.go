@@ -256,7 +256,7 @@ func (h *highState) renderState(ctx context.Context, sls, saltenv string, matche
 		add("Specified SLS %s in saltenv %s is not available on the salt master or through a configured fileserver", sls, saltenv)
 		return NewMap(), errs
 	}
-	v, err := renderedSLS(ctx, r.c, local, saltenv, sls)
+	v, err := renderedSLS(ctx, r.c, local, source, saltenv, sls)
 	if err != nil {
 		errs = append(errs, renderFailure(saltenv, sls, err))
 		r.c.Log.Log(ctx, LevelCritical, errs[len(errs)-1])

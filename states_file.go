@@ -350,6 +350,13 @@ func managedState(ctx context.Context, c *Call, a fileManagedArgs) (*Map, error)
 	}
 	env := c.StateEnv()
 	sourceHash := a.SourceHash
+	if m, ok := source.(*Map); ok {
+		class := "dict"
+		if m.Class() != "" {
+			class = "collections." + m.Class()
+		}
+		return fail("Unable to manage file: '%s' object has no attribute 'decode'", class)
+	}
 	if contents == nil && !Truth(a.Template) && Truth(source) && !a.SkipVerify && pathExists(name) && replace {
 		if src, hash, err := pickSource(ctx, c, source, sourceHash, env); err != nil {
 			c.Log.Error(fmt.Sprintf("Failed checking existing file's hash against specified source_hash: %s", errText(err)))
@@ -473,7 +480,7 @@ func managedState(ctx context.Context, c *Call, a fileManagedArgs) (*Map, error)
 		}
 	}
 	if comment != "" && contents == nil {
-		return fail("Unable to manage file: %s", comment)
+		return fail("%s", comment)
 	}
 	out, err := manage(name, sfn, ret)
 	if err != nil {

@@ -31,24 +31,12 @@ func walkTree(top string, maxDepth any) []walkedDir {
 		if limit >= 0 && depth >= limit {
 			return
 		}
-		entries, err := os.ReadDir(dir)
-		if err != nil {
+		if !isDir(dir) {
 			return
 		}
 		w := walkedDir{path: dir}
 		var below []string
-		for _, e := range entries {
-			p := filepath.Join(dir, e.Name())
-			switch {
-			case e.IsDir():
-				w.dirs = append(w.dirs, e.Name())
-				below = append(below, p)
-			case e.Type()&os.ModeSymlink != 0 && isDir(p):
-				w.dirs = append(w.dirs, e.Name())
-			default:
-				w.files = append(w.files, e.Name())
-			}
-		}
+		w.dirs, w.files, below = readDirSplit(dir)
 		out = append(out, w)
 		for _, p := range below {
 			walk(p, depth+1)
@@ -56,6 +44,30 @@ func walkTree(top string, maxDepth any) []walkedDir {
 	}
 	walk(top, 0)
 	return out
+}
+
+// readDirSplit reads a directory in the order of the file system, as os.walk
+// does: directories (links to them too), other files, and where to go on.
+func readDirSplit(dir string) (dirs, files, below []string) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, nil, nil
+	}
+	defer f.Close()
+	entries, _ := f.ReadDir(-1)
+	for _, e := range entries {
+		p := filepath.Join(dir, e.Name())
+		switch {
+		case e.IsDir():
+			dirs = append(dirs, e.Name())
+			below = append(below, p)
+		case e.Type()&os.ModeSymlink != 0 && isDir(p):
+			dirs = append(dirs, e.Name())
+		default:
+			files = append(files, e.Name())
+		}
+	}
+	return dirs, files, below
 }
 
 func recurseTypes() []string {
@@ -305,9 +317,11 @@ func cleanDir(c *Call, root string, keep map[string]bool, exclude any) []string 
 		}
 	}
 	var removed []string
-	for _, w := range walkTree(root, nil) {
-		for _, n := range append(append([]string(nil), w.dirs...), w.files...) {
-			p := filepath.Join(w.path, n)
+	var walk func(dir string)
+	walk = func(dir string) {
+		dirs, files, below := readDirSplit(dir)
+		for _, n := range append(dirs, files...) {
+			p := filepath.Join(dir, n)
 			rel, _ := filepath.Rel(root, p)
 			if real[p] || !includedName(rel, nil, exclude) {
 				continue
@@ -319,7 +333,11 @@ func cleanDir(c *Call, root string, keep map[string]bool, exclude any) []string 
 				}
 			}
 		}
+		for _, p := range below {
+			walk(p)
+		}
 	}
+	walk(root)
 	return removed
 }
 

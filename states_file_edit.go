@@ -306,12 +306,17 @@ func templateTexts(ctx context.Context, c *Call, sources [][2]any, template, def
 	var out []string
 	for _, s := range sources {
 		bad := NewMap("name", s[0], "changes", NewMap(), "result", false, "data", NewList())
-		v, err := c.RunKw(ctx, "cp.get_template", []any{s[0], ""}, NewMap("template", template, "saltenv", c.StateEnv(), "context", all))
+		dir, err := os.MkdirTemp("", "halite-template-")
+		if err != nil {
+			return nil, nil, pyOSError(err)
+		}
+		defer os.RemoveAll(dir)
+		p := filepath.Join(dir, "text")
+		v, err := c.RunKw(ctx, "cp.get_template", []any{s[0], p}, NewMap("template", template, "saltenv", c.StateEnv(), "context", all))
 		if err != nil {
 			return nil, nil, err
 		}
-		p, _ := v.(string)
-		if p == "" {
+		if !Truth(v) {
 			bad.Set("comment", fmt.Sprintf("Failed to load template file %s", Str(s[0])))
 			return nil, bad, nil
 		}

@@ -778,21 +778,15 @@ func fileStateTidied(ctx context.Context, c *Call, a struct {
 	var todelete []string
 	var walk func(dir string)
 	walk = func(dir string) {
-		entries, err := os.ReadDir(dir)
-		if err != nil {
-			return
-		}
-		var files, dirs []string
-		for _, e := range entries {
-			p := filepath.Join(dir, e.Name())
-			if e.IsDir() || isDir(p) {
-				dirs = append(dirs, e.Name())
-				if e.IsDir() || a.Followlinks {
-					walk(p)
-				}
-			} else {
-				files = append(files, e.Name())
+		dirs, files, below := readDirSplit(dir)
+		if a.Followlinks {
+			below = nil
+			for _, d := range dirs {
+				below = append(below, filepath.Join(dir, d))
 			}
+		}
+		for _, p := range below {
+			walk(p)
 		}
 		for _, elem := range append(files, dirs...) {
 			p := filepath.Join(dir, elem)

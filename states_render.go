@@ -5,14 +5,21 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
+	"strings"
 )
 
-// renderedSLS renders the SLS file at path. The value is an empty mapping for a
-// file that gives nothing. Errors of the template are *RenderError.
-func renderedSLS(ctx context.Context, c *Call, path, saltenv, sls string) (any, error) {
+// renderedSLS renders the SLS file at path, which the file server has as source
+// ("" for a file of this box). The value is an empty mapping for a file that
+// gives nothing. Errors of the template are *RenderError, and name the file by
+// its place in the minion's cache, where a minion with a master has it.
+func renderedSLS(ctx context.Context, c *Call, path, source, saltenv, sls string) (any, error) {
 	src, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
+	}
+	if rel, ok := strings.CutPrefix(source, "salt://"); ok {
+		path = filepath.Join(c.Opts.Path("cachedir"), "files", saltenv, rel)
 	}
 	return renderedText(ctx, c, string(src), path, saltenv, sls)
 }

@@ -59,8 +59,8 @@ func encodeYAMLFile(v any, opts *Map, unicode bool) (any, error) {
 	return strings.TrimSuffix(DumpYAML(plainMaps(v), o), "\n"), nil
 }
 
-func encodeJSONFile(v any, opts *Map, unicode bool) (any, error) {
-	o := JSONOptions{Indent: 2, SortKeys: true, EnsureASCII: !unicode}
+func encodeJSONFile(v any, opts *Map, _ bool) (any, error) {
+	o := JSONOptions{Indent: 2, SortKeys: true, EnsureASCII: false}
 	if n, ok := opts.Get("indent"); ok {
 		o.Indent = -1
 		if i, ok := n.(int64); ok {

@@ -87,7 +87,7 @@ func (h *highState) topFiles(ctx context.Context) ([]topFile, error) {
 			}
 			if local != "" {
 				found++
-				v, err := renderedSLS(ctx, r.c, local, env, "")
+				v, err := renderedSLS(ctx, r.c, local, h.top.top, env, "")
 				if err != nil {
 					return nil, err
 				}
@@ -125,11 +125,11 @@ func (h *highState) topFiles(ctx context.Context) ([]topFile, error) {
 					continue
 				}
 				done[t.env+":"+sls] = true
-				local, _, err := h.find(ctx, sls, t.env)
+				local, source, err := h.find(ctx, sls, t.env)
 				if err != nil || local == "" {
 					continue
 				}
-				v, err := renderedSLS(ctx, r.c, local, t.env, sls)
+				v, err := renderedSLS(ctx, r.c, local, source, t.env, sls)
 				if err != nil {
 					return nil, err
 				}
