@@ -16,6 +16,7 @@ func dailyStates() []moduleEntry {
 		{name: "locale", load: localeStates},
 		{name: "module", load: moduleStates},
 		{name: "mount", load: mountStates},
+		{name: "pkg", load: pkgStates},
 		{name: "schedule", load: scheduleStates},
 		{name: "service", load: serviceStates},
 		{name: "ssh_auth", load: sshAuthStates},

@@ -359,7 +359,7 @@ func userStatePresent(ctx context.Context, c *Call, a userStateArgs) (any, error
 	}
 	switch {
 	case len(refused) > 0:
-		return stateSay(ret, false, "Encountered error checking for needed changes. Additional info follows:\n\n%s", bulletLines(refused))
+		return stateSay(ret, false, "Encountered error checking for needed changes. Additional info follows:\n\n%s", "- "+strings.Join(refused, "\n- "))
 	case changes == nil:
 		return userStateAdd(ctx, c, ret, &a, optional)
 	case changes.Len() == 0:
@@ -375,14 +375,6 @@ func userStatePresent(ctx context.Context, c *Call, a userStateArgs) (any, error
 		return stateSay(ret, nil, "%s", text)
 	}
 	return userStateChange(ctx, c, ret, &a, changes, optional)
-}
-
-// bulletLines shows several reasons as a list, a single one as it is.
-func bulletLines(lines []string) string {
-	if len(lines) == 1 {
-		return lines[0]
-	}
-	return "- " + strings.Join(lines, "\n- ")
 }
 
 func userStateChange(ctx context.Context, c *Call, ret *Map, a *userStateArgs, changes *Map, optional []any) (any, error) {
