@@ -7,6 +7,7 @@
 // file without a second word says what the room is about.
 //
 //	main, version     the applet table: which name starts what
+//	memory            what an idle daemon gives back to the system
 //	cli*              one file for each program: options in, exit code out
 //	config*, log*     options with their defaults and checks; log lines
 //	args              words of a command line as values
@@ -16,6 +17,7 @@
 //	keys*             RSA keys, session keys, the directory of accepted and pending keys
 //	transport*        publish/subscribe and request/reply; the only room that knows ZeroMQ
 //	master*, wheel*   the master daemon: logins, jobs, job cache, events, files, access lists
+//	swarm*            thousands of minions in one process, to measure a master with
 //	minion*           the minion daemon: login, links, running jobs, kept returns
 //	target*           who is meant: globs, grains, pillar, addresses, compound expressions
 //	modules*          execution modules: modules.go is the registry, one file for each module

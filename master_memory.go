@@ -2,8 +2,6 @@
 // keeps what it needed meanwhile; it is given back when the storm is over.
 package main
 
-import "runtime/debug"
-
 const (
 	// stormRequests is how many requests make it worth to look.
 	stormRequests = 500
@@ -42,6 +40,6 @@ func (i *idleMemory) over(requests int64) bool {
 // look gives memory back if it is time to.
 func (i *idleMemory) look(requests int64) {
 	if i.over(requests) {
-		debug.FreeOSMemory()
+		releaseMemory()
 	}
 }
