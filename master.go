@@ -233,7 +233,7 @@ func (m *Master) loadKeys(pki string) error {
 
 // newConf makes the parts that follow a reload.
 func (m *Master) newConf(o *Options) (*masterConf, error) {
-	c := &masterConf{o: o, rules: newAuthRules(o, m.log), files: NewRootsFileServer(o, m.log)}
+	c := &masterConf{o: o, rules: newAuthRules(o, m.log), files: NewFileServer(o, m.log)}
 	var err error
 	c.userKeys, err = makeUserKeys(o, m.cachedir, m.log)
 	return c, err

@@ -11,7 +11,7 @@ import (
 
 // NewLocalFiles makes the file client of a minion without a master.
 func NewLocalFiles(o *Options, log *slog.Logger) FileClient {
-	var server FileServer = NewRootsFileServer(o, log)
+	server := NewFileServer(o, log)
 	hashType := o.Str("hash_type")
 	if hashType == "" {
 		hashType = "sha256"

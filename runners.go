@@ -69,7 +69,7 @@ func NewRunnerClient(o *Options, log *slog.Logger, out io.Writer) *RunnerClient 
 		log = slog.New(slog.DiscardHandler)
 	}
 	r := &RunnerClient{o: o, log: log, customs: NewCustoms(o), local: NewLocalClient(o, PublishAuth{}, log),
-		files: NewRootsFileServer(o, log), out: out, push: NewBusPusher(o.Path("sock_dir"))}
+		files: NewFileServer(o, log), out: out, push: NewBusPusher(o.Path("sock_dir"))}
 	r.loader = &Loader{opts: NewOptions(NewMap()), entries: builtinRunners(), custom: customRunners{r.customs}, loaded: map[string]*LoadedModule{}}
 	return r
 }
