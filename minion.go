@@ -52,6 +52,8 @@ type Minion struct {
 	cred    *Credentials
 	masters []masterAddr
 	jobs    *jobTable
+	sched   *Scheduler
+	beacons *Beacons
 	custom  *Customs
 	// templates keeps what was parsed, for all jobs
 	templates *Templates
@@ -75,6 +77,8 @@ func NewMinion(o *Options, log *slog.Logger) (*Minion, error) {
 	m.custom = NewCustoms(o)
 	m.templates = NewTemplates(o, nil)
 	m.jobs = newJobTable(procDir(o), o.Int("process_count_max"), log)
+	m.sched = NewScheduler(o, log, m.ownPillar)
+	m.beacons = NewBeacons(o, log, m.ownPillar)
 	return m, nil
 }
 
@@ -166,6 +170,7 @@ func (m *Minion) Run(ctx context.Context) error {
 			}
 		})
 	}
+	m.ownWork(lctx, func(f func()) { running.Go(f) })
 	if len(links) == 0 {
 		m.log.Warn("master_type is disable: this minion has no master")
 	}
@@ -301,7 +306,7 @@ func configureChannel(ch *masterChannel, o *Options) {
 
 // env is what functions get that run outside of any link, or for l.
 func (m *Minion) env(l *masterLink) *Env {
-	e := &Env{Opts: m.opts, Grains: m.Grains(), Pillar: NewMap(), Log: m.log, Jobs: m.jobs, Templates: m.templates}
+	e := &Env{Opts: m.opts, Grains: m.Grains(), Pillar: NewMap(), Log: m.log, Jobs: m.jobs, Templates: m.templates, Schedule: m.sched, Beacons: m.beacons}
 	if l == nil {
 		e.Loader = NewLoader(m.opts, m.custom)
 		return e

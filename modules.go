@@ -268,6 +268,9 @@ type Env struct {
 	Jobs   JobControl    // nil: outside the daemon
 	Minion MinionControl // nil: outside the daemon
 
+	Schedule *Scheduler // nil: outside the daemon
+	Beacons  *Beacons   // nil: outside the daemon
+
 	Templates TemplateRenderer // nil: no templates
 	Runner    *RunnerEnv       // nil: not a runner
 }

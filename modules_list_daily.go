@@ -16,6 +16,8 @@ func dailyModules() []moduleEntry {
 		{name: "rh_service", virtual: "service", load: rhServiceModule},
 		{name: "sysv_service", virtual: "service", load: plainServiceModule},
 		{name: "cron", load: cronModule},
+		{name: "schedule", load: scheduleModule},
+		{name: "beacons", load: beaconsModule},
 		{name: "at", load: atModule},
 		{name: "linux_sysctl", virtual: "sysctl", load: sysctlModule},
 		{name: "kmod", load: kmodModule},

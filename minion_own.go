@@ -1,0 +1,147 @@
+// What a minion does by itself: scheduled jobs, the mine, and (minion_beacons.go)
+// beacons. Run owns the goroutines; a scheduled job runs in the job table, and its
+// return goes to the first master.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+)
+
+// ownWork starts the scheduler and the beacons; they end with ctx.
+func (m *Minion) ownWork(ctx context.Context, start func(func())) {
+	if n := m.opts.Int("mine_interval"); n > 0 && (!m.opts.Has("mine_enabled") || m.opts.Bool("mine_enabled")) {
+		m.sched.AddHidden("__mine_interval", NewMap("function", "mine.update", "minutes", int64(n), "jid_include", true, "maxrunning", int64(2),
+			"run_on_start", true, "return_job", m.opts.Bool("mine_return_job")))
+	}
+	start(func() { m.sched.Run(ctx, m.runScheduled) })
+	start(func() { m.beacons.Run(ctx, m.fireBeacons, m.beaconCall) })
+}
+
+// ownPillar is the pillar that the minion's own work goes by: the first master's.
+func (m *Minion) ownPillar() *Map {
+	for _, l := range m.Links() {
+		l.mu.Lock()
+		p := l.pillar
+		l.mu.Unlock()
+		if p != nil {
+			return p
+		}
+	}
+	return &Map{}
+}
+
+func (m *Minion) firstLink() *masterLink {
+	if links := m.Links(); len(links) > 0 {
+		return links[0]
+	}
+	return nil
+}
+
+// runScheduled runs one job of the schedule.
+func (m *Minion) runScheduled(ctx context.Context, r scheduledRun, done func()) error {
+	args := &List{}
+	if l, ok := r.def.Value("args").(*List); ok {
+		args = DeepCopy(l).(*List)
+	} else if v := r.def.Value("args"); v != nil {
+		args.Append(v)
+	}
+	if kw := r.def.Map("kwargs"); kw.Len() > 0 {
+		kw = DeepCopy(kw).(*Map)
+		kw.Set("__kwarg__", true)
+		args.Append(kw)
+	}
+	load := NewMap("jid", r.jid, "fun", r.fun, "arg", args, "schedule", r.name, "tgt", m.id, "tgt_type", "glob", "ret", "", "user", "")
+	p := &PublishLoad{Funs: []string{r.fun}, Args: []*List{args}, Tgt: m.id, TgtType: "glob", JID: r.jid, Map: load}
+	link := m.firstLink()
+	env := m.env(link)
+	started, err := m.jobs.Start(context.WithoutCancel(ctx), m, p, func(ctx context.Context) {
+		defer done()
+		o := runFunction(ctx, NewCall(env, r.fun, r.jid, load), r.fun, args.Items, load)
+		m.returnScheduled(ctx, env, link, r, args, o)
+	})
+	if err == nil && !started {
+		err = errors.New("the minion stops")
+	}
+	return err
+}
+
+// returnScheduled gives the result of a scheduled job to its returners and to the
+// master.
+func (m *Minion) returnScheduled(ctx context.Context, env *Env, link *masterLink, r scheduledRun, args *List, o outcome) {
+	shown := &List{}
+	for _, a := range args.Items {
+		if kw, ok := a.(*Map); ok {
+			kw = kw.Clone()
+			kw.Delete("__kwarg__")
+			a = kw
+		}
+		shown.Append(a)
+	}
+	load := NewMap("cmd", "_return", "id", m.id, "fun", r.fun, "fun_args", shown, "schedule", r.name, "jid", r.jid, "pid", int64(os.Getpid()),
+		"return", o.Return, "retcode", o.Retcode, "success", o.Err == nil)
+	if o.Out != "" {
+		load.Set("out", o.Out)
+	}
+	if meta := r.def.Map("metadata"); meta != nil {
+		now := time.Now()
+		meta = meta.Clone()
+		meta.Set("_TOS", int64(0))
+		meta.Set("_TS", now.Format(time.ANSIC))
+		meta.Set("_TT", now.UTC().Format("2006 January 02 Mon 15 01"))
+		load.Set("metadata", meta)
+	} else if r.def.Value("metadata") != nil {
+		m.log.Warn("schedule: The metadata parameter must be specified as a dictionary.  Ignoring.")
+	}
+	var returners []string
+	for _, v := range []any{r.def.Value("returner"), m.opts.Value("schedule_returner")} {
+		for _, name := range namesOf(toItems(v)) {
+			if name != "" && !hasString(returners, name) {
+				returners = append(returners, name)
+			}
+		}
+	}
+	if len(returners) > 0 {
+		whole := load.Clone()
+		whole.Delete("cmd")
+		if v := r.def.Value("return_config"); v != nil {
+			whole.Set("ret_config", v)
+		}
+		if v := r.def.Value("return_kwargs"); v != nil {
+			whole.Set("ret_kwargs", v)
+		}
+		callReturners(context.WithoutCancel(ctx), env, returners, whole, os.Stdout, slog.LevelError)
+	}
+	back := r.def.Value("return_job")
+	if link == nil || r.def.Has("return_job") && !Truth(back) {
+		return
+	}
+	if len(returners) == 0 {
+		load.Set("jid", "req")
+		if back == "nocache" {
+			load.Set("jid", "nocache")
+		}
+	}
+	link.spool.Add(load)
+}
+
+// beaconCall is what beacons get that ask modules.
+func (m *Minion) beaconCall() *Call { return NewCall(m.env(m.firstLink()), "", "", nil) }
+
+// fireBeacons sends what beacons have seen to the master.
+func (m *Minion) fireBeacons(ctx context.Context, events []beaconEvent) {
+	for _, l := range m.Links() {
+		for _, e := range events {
+			ctx, stop := context.WithTimeout(ctx, 10*time.Second)
+			err := l.channel.FireEvent(ctx, e.tag, e.data)
+			stop()
+			if err != nil {
+				m.log.Debug(fmt.Sprintf("beacon event %s: %v", e.tag, err))
+			}
+		}
+	}
+}
