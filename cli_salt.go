@@ -447,7 +447,8 @@ func (s *saltCommand) fail(err error) int {
 	return 0
 }
 
-// answerRetcode is the exit code of one answer; the highest, where several functions ran.
+// answerRetcode is the exit code of one answer; the highest, where several functions
+// ran. That of a program which a signal ended is negative and does not count.
 func answerRetcode(retcode, ret any) int {
 	switch v := retcode.(type) {
 	case *Map:
@@ -469,7 +470,7 @@ func answerRetcode(retcode, ret any) int {
 	if !ok {
 		return 1
 	}
-	return int(n)
+	return max(int(n), 0)
 }
 
 // returnSummary counts answers.

@@ -3,11 +3,39 @@ package main
 
 import "context"
 
-// sysRunners lists the runner functions.
-func sysRunners(context.Context, *Call) []sysEntry { return nil }
+// sysRunners lists the runner functions, those of the user included.
+func sysRunners(ctx context.Context, c *Call) []sysEntry {
+	customs := NewCustoms(c.Opts)
+	defer customs.Close()
+	inner := *c
+	inner.Env = &Env{Opts: c.Opts, Grains: c.Grains, Pillar: c.Pillar, Log: c.Log, Files: c.Files}
+	inner.Loader = &Loader{opts: NewOptions(NewMap()), entries: builtinRunners(), custom: customRunners{customs}, loaded: map[string]*LoadedModule{}}
+	return sysFunctions(ctx, &inner)
+}
 
-// sysReturners lists the functions of returners.
-func sysReturners(context.Context, *Call) []sysEntry { return nil }
+// sysReturners lists the functions of returners: what a minion returns goes to
+// its master, and to nothing else.
+func sysReturners(context.Context, *Call) []sysEntry {
+	return []sysEntry{
+		{name: "local.event_return", doc: "Print an event of the bus.", sig: signatureOf("event"), modDoc: "Print what a job returned."},
+		{name: "local.returner", doc: "Print what a job returned.", sig: signatureOf("ret"), modDoc: "Print what a job returned."},
+	}
+}
 
 // sysRenderers lists the renderers, by name.
-func sysRenderers(context.Context, *Call) []sysEntry { return nil }
+func sysRenderers(context.Context, *Call) []sysEntry {
+	sig := signatureOf("data", "saltenv", "sls")
+	return []sysEntry{
+		{name: "jinja", doc: "Fill in a Jinja template.", sig: sig},
+		{name: "json", doc: "Read JSON.", sig: sig},
+		{name: "yaml", doc: "Read YAML.", sig: sig},
+	}
+}
+
+func signatureOf(names ...string) *Signature {
+	sig := &Signature{}
+	for _, name := range names {
+		sig.Params = append(sig.Params, Param{Name: name})
+	}
+	return sig
+}

@@ -75,3 +75,13 @@ func TestEveryBuiltinFunctionHasADoc(t *testing.T) {
 		t.Errorf("only %d functions", n)
 	}
 }
+
+func TestSysListsTheOtherRooms(t *testing.T) {
+	c := moduleTestCall(t)
+	checkCalls(t, c, []moduleCall{
+		{"sys.list_runners", []any{"man*"}, nil, "['manage']"},
+		{"sys.runner_argspec", []any{"test.arg"}, nil, "{'test.arg': {'args': None, 'defaults': None, 'varargs': True, 'kwargs': True}}"},
+		{"sys.list_returner_functions", []any{"local"}, nil, "['local.event_return', 'local.returner']"},
+		{"sys.list_renderers", []any{"y*"}, nil, "['yaml']"},
+	})
+}

@@ -12,6 +12,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"hash"
+	"math"
 	"math/big"
 	"runtime/debug"
 	"sort"
@@ -128,7 +129,7 @@ func testKwarg(_ context.Context, _ *Call, a kwargsOnly) (any, error) { return a
 const clockTick = 1.0 / (1 << 22)
 
 func secondsSince(start time.Time) float64 {
-	return max(time.Since(start).Seconds(), clockTick)
+	return max(math.Floor(time.Since(start).Seconds()/clockTick), 1) * clockTick
 }
 
 type numberArgs struct{ Num any }
