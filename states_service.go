@@ -3,7 +3,7 @@ package main
 
 import (
 	"context"
-	"os"
+	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -62,7 +62,7 @@ func systemdOnly(ctx context.Context, c *Call, ret *Map, fun string, kwargs *Map
 		if !ok || !hasParam(f, name) {
 			continue
 		}
-		if _, err := os.Stat("/run/systemd/system"); err == nil {
+		if pathExists("/run/systemd/system") {
 			out.Set(name, v)
 			continue
 		}
@@ -76,6 +76,16 @@ func systemdOnly(ctx context.Context, c *Call, ret *Map, fun string, kwargs *Map
 		}
 	}
 	return out
+}
+
+// serviceOffline says whether the box has systemd and was not booted with it, as
+// an image that is being built: nothing can be started then.
+func serviceOffline(ctx context.Context, c *Call) (bool, error) {
+	if c.Has(ctx, "service.offline") {
+		return runTruth(ctx, c, "service.offline")
+	}
+	_, err := exec.LookPath("systemctl")
+	return err == nil && !pathExists("/run/systemd/system"), nil
 }
 
 // serviceKnown says whether there is such a service; if not, ret says so.
@@ -219,14 +229,10 @@ func serviceSet(ctx context.Context, c *Call, a serviceStateArgs, run bool) (any
 	if s, ok := enable.(string); ok {
 		enable = dataTrue(s)
 	}
-	if c.Has(ctx, "service.offline") {
-		off, err := runTruth(ctx, c, "service.offline")
-		if err != nil {
-			return nil, err
-		}
-		if off {
-			return stateSay(ret, true, "Running in OFFLINE mode. Nothing to do")
-		}
+	if off, err := serviceOffline(ctx, c); err != nil {
+		return nil, err
+	} else if off {
+		return stateSay(ret, true, "Running in OFFLINE mode. Nothing to do")
 	}
 	known, err := serviceKnown(ctx, c, name, ret)
 	if err != nil {
