@@ -341,6 +341,28 @@ func fileStateDecode(ctx context.Context, c *Call, a struct {
 	return ret, nil
 }
 
+// keptInCache makes a copy in the cache of a file that the file client found
+// where the file server of this box has it: without a master nothing else would
+// keep it.
+func keptInCache(ctx context.Context, c *Call, source, saltenv, path string) (string, error) {
+	if inside, err := filepath.Rel(c.Opts.Path("cachedir"), path); urlScheme(source) != "salt" || err == nil && filepath.IsLocal(inside) {
+		return path, nil
+	}
+	dest, err := runString(ctx, c, "cp.cache_dest", source, saltenv)
+	if err != nil || dest == "" {
+		return path, err
+	}
+	src, err := os.Open(path)
+	if err != nil {
+		return "", osError(err)
+	}
+	defer src.Close()
+	if err := os.MkdirAll(filepath.Dir(dest), 0o755); err != nil {
+		return "", osError(err)
+	}
+	return dest, writeStream(dest, src)
+}
+
 func fileStateCached(ctx context.Context, c *Call, a struct {
 	Name           string
 	SourceHash     any    `def:"''"`
@@ -434,6 +456,9 @@ func fileStateCached(ctx context.Context, c *Call, a struct {
 	local, _ = v.(string)
 	if local == "" {
 		return failState(ret, "Failed to cache %s, check minion log for more information", redactURL(a.Name))
+	}
+	if local, err = keptInCache(ctx, c, a.Name, a.Saltenv, local); err != nil {
+		return nil, err
 	}
 	after, err := hashOfFile(local, kind)
 	if err != nil {
