@@ -633,8 +633,22 @@ func installFile(c *Call, source, dest, backup string) error {
 	return nil
 }
 
-// defaultFileMode is the mode of new files under the process's mask.
-func defaultFileMode() string {
+// umaskOf is the umask that a state asked for, 0 if it asked for none.
+func umaskOf(c *Call) os.FileMode {
+	if c.State != nil {
+		if n, ok := c.State.Low.Value("__umask__").(int64); ok {
+			return os.FileMode(n)
+		}
+	}
+	return 0
+}
+
+// defaultFileMode is the mode of new files under the state's mask or the
+// process's.
+func defaultFileMode(c *Call) string {
+	if mask := umaskOf(c); mask != 0 {
+		return strconv.FormatUint(uint64((0o777^mask)&0o666), 8)
+	}
 	for _, line := range strings.Split(readText("/proc/self/status"), "\n") {
 		if v, ok := strings.CutPrefix(line, "Umask:"); ok {
 			if mask, err := strconv.ParseUint(strings.TrimSpace(v), 8, 32); err == nil {

@@ -317,7 +317,7 @@ func (m *managed) create(ctx context.Context) (*Map, error) {
 		}
 	}
 	if m.Mode == nil {
-		m.Mode = defaultFileMode()
+		m.Mode = defaultFileMode(m.c)
 	}
 	if err := m.perms(ctx, false); err != nil {
 		return nil, err
@@ -339,10 +339,5 @@ func (m *managed) newMode() os.FileMode {
 	if Truth(m.Mode) {
 		return 0o600
 	}
-	if m.c.State != nil {
-		if n, ok := m.c.State.Low.Value("__umask__").(int64); ok {
-			return 0o666 &^ os.FileMode(n)
-		}
-	}
-	return 0o666
+	return 0o666 &^ umaskOf(m.c)
 }

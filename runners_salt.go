@@ -269,12 +269,14 @@ func stateRunner() Module {
 	return Module{
 		Doc: "The event stream, and states that orchestrate.",
 		Funcs: Funcs{
-			"orchestrate":        orchestrate,
-			"orch":               orchestrate,
-			"sls":                orchestrate,
-			"orchestrate_single": {run: runOrchestrateSingle, doc: "Run one state on the master.\n\nfun: the state function\nname: its name; other arguments follow as keywords"},
-			"orchestrate_high":   {run: runOrchestrateHigh, doc: "Run high data on the master.\n\ndata: the high data"},
-			"event":              {run: runStateEvent, doc: "Print events as they come: the tag, a tab, the data as JSON.\n\ntagmatch: a shell pattern for the tag\ncount: end after so many events\nquiet: do not print, only wait\nsock_dir: the directory of another bus\npretty: print the data over several lines\nnode: master or minion, whose bus sock_dir has"},
+			"orchestrate":          orchestrate,
+			"orch":                 orchestrate,
+			"sls":                  orchestrate,
+			"orchestrate_single":   {run: runOrchestrateSingle, doc: "Run one state on the master.\n\nfun: the state function\nname: its name; other arguments follow as keywords"},
+			"orchestrate_high":     {run: runOrchestrateHigh, doc: "Run high data on the master.\n\ndata: the high data"},
+			"orchestrate_show_sls": {run: runOrchestrateShow, doc: "Return the high data of state files as the master renders them.\n\nmods: the files"},
+			"orch_show_sls":        {run: runOrchestrateShow, doc: "Return the high data of state files as the master renders them.\n\nmods: the files"},
+			"event":                {run: runStateEvent, doc: "Print events as they come: the tag, a tab, the data as JSON.\n\ntagmatch: a shell pattern for the tag\ncount: end after so many events\nquiet: do not print, only wait\nsock_dir: the directory of another bus\npretty: print the data over several lines\nnode: master or minion, whose bus sock_dir has"},
 		},
 	}
 }
@@ -358,7 +360,9 @@ func runOrchestrateSingle(ctx context.Context, c *Call, a runOrchestrateSingleAr
 	if err != nil {
 		return nil, err
 	}
-	return NewMap("data", NewMap(inner.Opts.Str("id"), running), "outputter", "highstate"), nil
+	ret := NewMap(inner.Opts.Str("id"), running)
+	c.progress(ctx, NewMap("data", ret, "outputter", "highstate"))
+	return ret, nil
 }
 
 type runOrchestrateHighArgs struct {
@@ -381,7 +385,33 @@ func runOrchestrateHigh(ctx context.Context, c *Call, a runOrchestrateHighArgs) 
 	if err != nil {
 		return nil, err
 	}
-	return NewMap("data", NewMap(inner.Opts.Str("id"), running), "outputter", "highstate"), nil
+	ret := NewMap(inner.Opts.Str("id"), running)
+	c.progress(ctx, NewMap("data", ret, "outputter", "highstate"))
+	return ret, nil
+}
+
+type runOrchestrateShowArgs struct {
+	Mods      any
+	Saltenv   any `def:"'base'"`
+	Test      any `def:"None"`
+	Queue     any `def:"False"`
+	Pillar    any `def:"None"`
+	Pillarenv any `def:"None"`
+	PillarEnc any `def:"None"`
+}
+
+func runOrchestrateShow(ctx context.Context, c *Call, a runOrchestrateShowArgs) (any, error) {
+	if _, ok := a.Pillar.(*Map); a.Pillar != nil && !ok {
+		return nil, InvocationErrorf("Pillar data must be formatted as a dictionary")
+	}
+	kw := NewMap("saltenv", a.Saltenv)
+	setGiven(kw, "test", a.Test, "pillar", a.Pillar, "pillarenv", a.Pillarenv, "pillar_enc", a.PillarEnc)
+	inner := c.onMaster(ctx)
+	high, err := inner.RunKw(ctx, "state.show_sls", []any{a.Mods}, kw)
+	if err != nil {
+		return nil, err
+	}
+	return NewMap(inner.Opts.Str("id"), high), nil
 }
 
 type runStateEventArgs struct {

@@ -5,6 +5,7 @@ func builtinStates() []moduleEntry {
 	list := []moduleEntry{
 		{name: "cmd", load: cmdStates},
 		{name: "file", load: fileStates},
+		{name: "saltmod", virtual: "salt", load: saltStates},
 		{name: "test", load: testStates},
 	}
 	return append(list, dailyStates()...)
