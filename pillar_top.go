@@ -372,13 +372,13 @@ func (s *pillarRunState) missing(sls, env string) {
 	s.errs = append(s.errs, msg)
 }
 
-// PillarTop shows what the top files say: for one minion (environment → list of
-// SLS names), or everything.
+// PillarTop shows what the top files say: environment → target → matchers and
+// SLS names. The minion matters only for how the top files render.
 func (s *PillarCompiler) PillarTop(ctx context.Context, r PillarRequest) (*Map, error) {
 	run := s.parts().newRun(ctx, r)
 	top, errs := run.top()
 	if len(errs) > 0 {
 		return nil, errors.New(strings.Join(errs, "\n"))
 	}
-	return run.matches(top), nil
+	return top, nil
 }

@@ -44,7 +44,7 @@ type RunnerClient struct {
 	out     io.Writer
 	push    *BusPusher
 
-	// Pillar compiles pillars; nil where that is not built in.
+	// Pillar compiles pillars; a master hands its own over.
 	Pillar PillarProvider
 
 	grainsOnce sync.Once
@@ -70,6 +70,7 @@ func NewRunnerClient(o *Options, log *slog.Logger, out io.Writer) *RunnerClient 
 	}
 	r := &RunnerClient{o: o, log: log, customs: NewCustoms(o), local: NewLocalClient(o, PublishAuth{}, log),
 		files: NewFileServer(o, log), out: out, push: NewBusPusher(o.Path("sock_dir"))}
+	r.Pillar = NewPillarCompiler(o, log, masterFiles(func() FileServer { return r.files }, o, log))
 	r.loader = &Loader{opts: NewOptions(NewMap()), entries: builtinRunners(), custom: customRunners{r.customs}, loaded: map[string]*LoadedModule{}}
 	return r
 }
