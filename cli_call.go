@@ -156,7 +156,7 @@ func (c *caller) prepare(ctx context.Context) error {
 	c.env = &Env{
 		Opts: o, Grains: grains, Pillar: NewMap(), Log: c.log, Loader: NewLoader(o, c.custom),
 		Jobs:      newJobTable(procDir(o), 0, c.log),
-		Templates: NewTemplates(o, nil),
+		Templates: NewTemplates(o, pythonStages(c.custom)),
 	}
 	if local {
 		c.env.Files = NewLocalFiles(o, c.log)

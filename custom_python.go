@@ -389,6 +389,7 @@ type pythonFunction struct {
 	kind, name, path string
 	attr, doc        string
 	sig              *Signature
+	dunder           *Map // further names that the module sees; nil for none
 }
 
 func (f *pythonFunction) Doc() string           { return f.doc }
@@ -402,7 +403,7 @@ func (f *pythonFunction) Invoke(ctx context.Context, c *Call, args []any, kwargs
 	context0 := c.job.vals.Clone()
 	c.job.mu.Unlock()
 	conn, err := f.host.begin(ctx, c, f, NewMap("op", "call", "kind", f.kind, "name", f.name, "attr", f.attr,
-		"args", NewList(args...), "kwargs", mapOrEmpty(kwargs), "context", context0))
+		"args", NewList(args...), "kwargs", mapOrEmpty(kwargs), "context", context0, "dunder", mapOrEmpty(f.dunder)))
 	if err != nil {
 		return nil, err
 	}

@@ -457,3 +457,23 @@ func benchmarkCustom(b *testing.B, dir, fun string) {
 		}
 	}
 }
+
+func TestPythonRenderer(t *testing.T) {
+	needPython(t)
+	b := newCustomBox(t)
+	b.env.Templates = NewTemplates(b.env.Opts, pythonStages(b.mods))
+	c := NewCall(b.env, "state.sls", "", nil)
+	render := func(src string) (any, error) {
+		return templatesOf(c).Render(context.Background(), c, RenderRequest{Source: src, Path: "/srv/salt/a.sls", SLS: "a", Saltenv: "base"})
+	}
+	v, err := render("#!py\ndef run():\n    return {__sls__: {'os': __grains__['os'], 'echo': __salt__['test.echo']('x'), 'env': saltenv}}\n")
+	if err != nil || Repr(v) != "{'a': {'os': 'Testix', 'echo': 'x', 'env': 'base'}}" {
+		t.Errorf("got %s, %v", Repr(v), err)
+	}
+	if _, err := render("#!py\ndef run():\n    raise ValueError('boom')\n"); err == nil || !strings.Contains(err.Error(), "boom") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := render("#!py\nx = 1\n"); err == nil || !strings.Contains(err.Error(), "no function run()") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -75,7 +75,7 @@ func NewMinion(o *Options, log *slog.Logger) (*Minion, error) {
 	}
 	m.cred = NewCredentials(m.id, key)
 	m.custom = NewCustoms(o)
-	m.templates = NewTemplates(o, nil)
+	m.templates = NewTemplates(o, pythonStages(m.custom))
 	m.jobs = newJobTable(procDir(o), o.Int("process_count_max"), log)
 	m.sched = NewScheduler(o, log, m.ownPillar)
 	m.beacons = NewBeacons(o, log, m.ownPillar)
