@@ -8,5 +8,5 @@ func builtinStates() []moduleEntry {
 		{name: "saltmod", virtual: "salt", load: saltStates},
 		{name: "test", load: testStates},
 	}
-	return append(list, dailyStates()...)
+	return append(append(list, dailyStates()...), absentStates()...)
 }
