@@ -211,6 +211,7 @@ type JinjaRun struct {
 	modules    map[string]*jinjaImported
 	extended   bool // the running template handed over to a parent
 	limits     JinjaLimits
+	grown      int // bytes of large values made so far
 }
 
 // jinjaContext are the variables of a template while it runs: what it set at
@@ -468,6 +469,9 @@ func (r *JinjaRun) capture(f func() error) (string, error) {
 	err := f()
 	text := string(r.out)
 	r.out = out
+	if err == nil {
+		err = r.grow(len(text))
+	}
 	return text, err
 }
 
@@ -475,6 +479,22 @@ func (r *JinjaRun) write(s string) error {
 	r.out = append(r.out, s...)
 	if len(r.out) > r.limits.Output {
 		return jinjaErr("MemoryError", "the output of the template is larger than %d bytes", r.limits.Output)
+	}
+	return nil
+}
+
+// largeJinjaValue is from where values count against the memory of a rendering.
+const largeJinjaValue = 64 << 10
+
+// grow is asked before a value of so many bytes is made: single values are bound
+// by the limit of the output, all large ones together by four times that.
+func (r *JinjaRun) grow(bytes int) error {
+	if bytes < largeJinjaValue {
+		return nil
+	}
+	r.grown += bytes
+	if bytes > r.limits.Output || r.grown > 4*r.limits.Output {
+		return jinjaErr("MemoryError", "the template makes more than %d bytes of data", r.limits.Output)
 	}
 	return nil
 }

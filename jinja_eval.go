@@ -200,7 +200,7 @@ func (n *jConcat) eval(r *JinjaRun) (any, error) {
 	if safe {
 		return r.escapedConcat(n)
 	}
-	return b.String(), nil
+	return b.String(), r.grow(b.Len())
 }
 
 // escapedConcat joins where one part is safe text: the others are escaped.

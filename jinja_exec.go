@@ -518,6 +518,9 @@ func (m *jinjaMacro) Call(r *JinjaRun, args []any, kw JinjaKwargs) (any, error) 
 	})
 	text := string(r.out)
 	r.out = out
+	if err == nil {
+		err = r.grow(len(text))
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -317,6 +317,9 @@ func filterList(r *JinjaRun, v any, _ []any, _ JinjaKwargs) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := r.grow(16 * len(items)); err != nil {
+		return nil, err
+	}
 	return &List{Items: append([]any(nil), items...)}, nil
 }
 
@@ -378,6 +381,9 @@ func filterJoin(r *JinjaRun, v any, a []any, _ JinjaKwargs) (any, error) {
 		if b.Len() > r.limits.Output {
 			return nil, jinjaErr("MemoryError", "the text is larger than %d bytes", r.limits.Output)
 		}
+	}
+	if err := r.grow(b.Len()); err != nil {
+		return nil, err
 	}
 	if r.autoescape && safe {
 		return Markup(b.String()), nil

@@ -116,6 +116,9 @@ func listMethods() map[string]*JinjaFilter {
 			if err != nil {
 				return nil, err
 			}
+			if err := r.grow(16 * len(items)); err != nil {
+				return nil, err
+			}
 			l.Items = append(l.Items, items...)
 			return nil, nil
 		}),

@@ -655,6 +655,9 @@ func (r *JinjaRun) replaceText(s, old, repl string, n int64) (string, error) {
 	if n < 0 {
 		n = -1
 	}
+	if err := r.grow(len(s)); err != nil {
+		return "", err
+	}
 	return strings.Replace(s, old, repl, int(min(n, 1<<40))), nil
 }
 

@@ -122,8 +122,8 @@ func (r *JinjaRun) add(a, b any) (any, error) {
 	case string:
 		switch y := b.(type) {
 		case string:
-			if len(x)+len(y) > r.limits.Output {
-				return nil, jinjaErr("MemoryError", "the text is larger than %d bytes", r.limits.Output)
+			if err := r.grow(len(x) + len(y)); err != nil {
+				return nil, err
 			}
 			return x + y, nil
 		case Markup:
@@ -145,6 +145,9 @@ func (r *JinjaRun) add(a, b any) (any, error) {
 		return nil, jinjaTypeError("can't concat %s to bytes", TypeName(b))
 	case *List:
 		if y, ok := b.(*List); ok {
+			if err := r.grow(16 * (len(x.Items) + len(y.Items))); err != nil {
+				return nil, err
+			}
 			return &List{Items: append(append(make([]any, 0, len(x.Items)+len(y.Items)), x.Items...), y.Items...)}, nil
 		}
 		return nil, jinjaTypeError(`can only concatenate list (not "%s") to list`, TypeName(b))
@@ -192,8 +195,14 @@ func (r *JinjaRun) repeat(a, b any) (any, error) {
 	if s, ok := textOf(a); ok {
 		size = int64(len(s))
 	}
+	if _, isText := textOf(a); !isText {
+		size *= 16
+	}
 	if size > 0 && n > int64(r.limits.Output)/size {
 		return nil, jinjaErr("MemoryError", "the result is larger than %d bytes", r.limits.Output)
+	}
+	if err := r.grow(int(n * size)); err != nil {
+		return nil, err
 	}
 	switch x := a.(type) {
 	case string:

@@ -145,3 +145,37 @@ func jinjaErrorLine(e *JinjaError) int {
 	}
 	return e.Line
 }
+
+// TestJinjaLimits: what would take all time or memory ends with an error.
+func TestJinjaLimits(t *testing.T) {
+	for _, source := range []string{
+		"{% set l = ['x'] %}{% for i in range(100) %}{% do l.extend(l) %}{% endfor %}",
+		"{% set ns = namespace(s='x' * 1000) %}{% for i in range(100) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}",
+		"{% set l = [] %}{% for i in range(100000) %}{% do l.append('a' * 900000) %}{% endfor %}",
+		"{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
+		"{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}",
+		"{% for i in range(99999) %}{{ 'x' * 1000 }}{% endfor %}",
+		"{{ 9 ** 9 ** 9 ** 9 }}", "{{ 'a' * 10 ** 12 }}", "{{ [0] * 10 ** 12 }}", "{{ 'x'.ljust(10 ** 12) }}",
+		"{{ '%1000000000d' % 1 }}", "{{ '{:1000000000}'.format(1) }}", "{{ range(10 ** 9) }}",
+		"{% set l = [] %}{% do l.append(l) %}{% for i in l recursive %}{{ loop(i) }}{% endfor %}",
+	} {
+		env := NewJinjaEnv()
+		env.Limits = JinjaLimits{Iterations: 1_000_000, Output: 1 << 20, Depth: 100}
+		tmpl, err := env.Parse(source, "")
+		if err != nil {
+			t.Fatalf("%s: %v", source, err)
+		}
+		if out, err := tmpl.Render(context.Background(), JinjaVars{}); err == nil {
+			t.Errorf("%s gave %d bytes instead of an error", source, len(out))
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	tmpl, err := NewJinjaEnv().Parse("{% for i in range(100000) %}{% endfor %}", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tmpl.Render(ctx, JinjaVars{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("a cancelled rendering ended with %v", err)
+	}
+}

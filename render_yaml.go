@@ -1,23 +1,19 @@
 // YAML as Salt's loader reads it.
 //
-// The law of this file: go.yaml.in/yaml/v4 only parses, into its node tree.
-// What a plain scalar means, merge keys, duplicate keys and tags are decided
-// here, by the rules of YAML 1.1 as PyYAML and Salt's loader apply them, and
-// errors carry the words, lines and columns that Salt's users know.
+// The law of this file: the tree comes from render_yaml_tree.go. What a plain
+// scalar means, merge keys, duplicate keys and tags are decided here, by the
+// rules of YAML 1.1 as PyYAML and Salt's loader apply them, and errors carry the
+// words, lines and columns that Salt's users know.
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"math/big"
 	"strconv"
 	"strings"
 	"unicode/utf8"
-
-	"go.yaml.in/yaml/v4"
 )
 
 // YAMLMark is a position in a document, counted from 1; the zero value is none.
@@ -63,53 +59,23 @@ func (e *YAMLError) Error() string {
 
 // ParseYAML reads one document. An empty document is nil. The error, if any,
 // is a *YAMLError.
-func ParseYAML(src []byte) (v any, err error) {
+func ParseYAML(src []byte) (any, error) {
 	if err := checkYAMLCharacters(src); err != nil {
 		return nil, err
 	}
-	src = bytes.TrimPrefix(src, []byte("\ufeff"))
-	defer func() { // the parser is foreign code on input of anyone
-		if r := recover(); r != nil {
-			v, err = nil, &YAMLError{Class: "ParserError", Problem: fmt.Sprintf("the document cannot be parsed: %v", r)}
-		}
-	}()
-	loader, err := yaml.NewLoader(bytes.NewReader(src))
-	if err != nil {
-		return nil, yamlParserError(err)
-	}
-	var doc yaml.Node
-	if err := loader.Load(&doc); err == io.EOF {
-		return nil, nil
-	} else if err != nil {
-		return nil, yamlParserError(err)
-	}
-	var next yaml.Node
-	if err := loader.Load(&next); err != io.EOF {
-		if err != nil {
-			var le *yaml.LoadError
-			if !errors.As(err, &le) || le.Stage == "scanner" && next.Line == 0 && !secondDocumentStarts(src, le.Mark.Line) {
-				return nil, yamlParserError(err)
-			}
-			next.Line, next.Column = secondDocumentLine(src), 1
-		}
-		return nil, &YAMLError{Class: "ComposerError", Context: "expected a single document in the stream",
-			ContextMark: nodeMark(doc.Content[0]), Problem: "but found another document", Mark: nodeMark(&next)}
-	}
-	if len(doc.Content) == 0 {
-		return nil, nil
-	}
-	c := yamlConstructor{made: map[*yaml.Node]any{}, tags: map[*yaml.Node]string{}}
-	if err := c.checkAnchors(doc.Content[0], map[string]*yaml.Node{}); err != nil {
+	root, err := composeYAML(strings.TrimPrefix(string(src), "\ufeff"))
+	if err != nil || root == nil {
 		return nil, err
 	}
-	v, err = c.construct(doc.Content[0])
+	var c yamlConstructor
+	v, err := c.construct(root)
 	for err == nil && len(c.pending) > 0 {
 		// one layer after the other, so that of several errors the same one is
 		// reported as by the reference
 		layer := c.pending
 		c.pending = nil
 		for _, fill := range layer {
-			if err = fill(); err != nil {
+			if err = c.fill(fill); err != nil {
 				break
 			}
 		}
@@ -118,25 +84,6 @@ func ParseYAML(src []byte) (v any, err error) {
 		return nil, err
 	}
 	return v, nil
-}
-
-// secondDocumentLine is the line of the marker that ends the first document.
-func secondDocumentLine(src []byte) int {
-	content := false
-	for i, line := range bytes.Split(src, []byte("\n")) {
-		if bytes.HasPrefix(line, []byte("---")) && content {
-			return i + 1
-		}
-		if t := bytes.TrimSpace(line); len(t) > 0 && t[0] != '#' && t[0] != '%' {
-			content = true
-		}
-	}
-	return 0
-}
-
-func secondDocumentStarts(src []byte, before int) bool {
-	line := secondDocumentLine(src)
-	return line > 0 && line <= before
 }
 
 // checkYAMLCharacters refuses what may not stand in a document at all, before
@@ -167,132 +114,51 @@ func checkYAMLCharacters(src []byte) error {
 	return nil
 }
 
-func nodeMark(n *yaml.Node) YAMLMark { return YAMLMark{n.Line, n.Column} }
-
-// yamlParserError turns an error of the parser into ours.
-func yamlParserError(err error) error {
-	var le *yaml.LoadError
-	if !errors.As(err, &le) {
-		return &YAMLError{Class: "ParserError", Problem: strings.TrimPrefix(err.Error(), "yaml: ")}
-	}
-	e := &YAMLError{Problem: le.Message, Mark: YAMLMark{le.Mark.Line, le.Mark.Column},
-		Context: le.ContextMsg}
-	if le.ContextMsg != "" {
-		e.ContextMark = YAMLMark{le.ContextMark.Line, le.ContextMark.Column}
-	}
-	switch le.Stage {
-	case "reader":
-		e.Class, e.Position = "ReaderError", le.Mark.Index
-	case "scanner":
-		e.Class = "ScannerError"
-		switch { // the words of the original, where the Go parser changed them
-		case strings.Contains(e.Problem, "hexadecimal number"):
-			e.Problem = strings.Replace(e.Problem, "hexadecimal", "hexdecimal", 1)
-			e.Context = strings.Replace(e.Context, "scanning a quoted", "parsing a quoted", 1)
-		case e.Problem == "found unknown escape character", strings.HasPrefix(e.Problem, "found invalid Unicode character"):
-			e.Context = strings.Replace(e.Context, "scanning a quoted", "parsing a quoted", 1)
-		case strings.HasSuffix(e.Problem, "not allowed in a YAML tag"):
-			e.Context, e.Problem = "while scanning a tag", "did not find expected whitespace or line break"
-		}
-	case "composer":
-		e.Class = "ComposerError"
-		if strings.HasPrefix(le.Message, "unknown anchor") {
-			e.Problem = "found undefined alias"
-		}
-	default:
-		e.Class = "ParserError"
-	}
-	return e
-}
-
 const yamlTagPrefix = "tag:yaml.org,2002:"
 
 // yamlConstructor builds values from nodes. Mappings and sequences are made
 // empty and filled later (pending), so that a document may refer to itself.
-type yamlConstructor struct {
-	made    map[*yaml.Node]any // of nodes with an anchor
-	tags    map[*yaml.Node]string
-	pending []func() error
+type yamlConstructor struct{ pending []yamlFill }
+
+// yamlFill is a container to be filled from its node.
+type yamlFill struct {
+	n     *yamlNode
+	m     *Map
+	l     *List
+	pairs bool
 }
 
-func (c *yamlConstructor) checkAnchors(n *yaml.Node, seen map[string]*yaml.Node) error {
-	if n.Anchor != "" {
-		if first := seen[n.Anchor]; first != nil {
-			return &YAMLError{Class: "ComposerError", Context: "found duplicate anchor; first occurrence",
-				ContextMark: nodeMark(first), Problem: "second occurrence", Mark: nodeMark(n)}
-		}
-		seen[n.Anchor] = n
+func (c *yamlConstructor) fill(f yamlFill) error {
+	switch {
+	case f.m != nil:
+		return c.fillMapping(f.n, f.m)
+	case f.pairs:
+		return c.fillPairs(f.n, f.l)
 	}
-	for _, child := range n.Content {
-		if err := c.checkAnchors(child, seen); err != nil {
-			return err
-		}
-	}
-	return nil
+	return c.fillSequence(f.n, f.l)
 }
 
-// target follows an alias to its node.
-func target(n *yaml.Node) *yaml.Node {
-	for n.Kind == yaml.AliasNode && n.Alias != nil {
-		n = n.Alias
-	}
-	return n
+func constructorError(n *yamlNode, format string, args ...any) error {
+	return &YAMLError{Class: "ConstructorError", Problem: fmt.Sprintf(format, args...), Mark: n.at.mark()}
 }
 
-// tag is the full tag of a node: the given one, or by the node's form.
-func (c *yamlConstructor) tag(n *yaml.Node) string {
-	if t, ok := c.tags[n]; ok {
-		return t
-	}
-	if n.Style&yaml.TaggedStyle != 0 {
-		if strings.HasPrefix(n.Tag, "!!") {
-			return yamlTagPrefix + n.Tag[2:]
-		}
-		return n.Tag
-	}
-	switch n.Kind {
-	case yaml.MappingNode:
-		return yamlTagPrefix + "map"
-	case yaml.SequenceNode:
-		return yamlTagPrefix + "seq"
-	}
-	const quoted = yaml.DoubleQuotedStyle | yaml.SingleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
-	if n.Style&quoted != 0 && n.Tag != "!" {
-		return yamlTagPrefix + "str"
-	}
-	return yamlTagPrefix + resolveYAMLScalar(n.Value)
+func constructorErrorIn(context string, in, at *yamlNode, problem string) error {
+	return &YAMLError{Class: "ConstructorError", Context: context, ContextMark: in.at.mark(), Problem: problem, Mark: at.at.mark()}
 }
 
-func yamlNodeKind(n *yaml.Node) string {
-	switch n.Kind {
-	case yaml.MappingNode:
-		return "mapping"
-	case yaml.SequenceNode:
-		return "sequence"
-	}
-	return "scalar"
-}
-
-func constructorError(n *yaml.Node, format string, args ...any) error {
-	return &YAMLError{Class: "ConstructorError", Problem: fmt.Sprintf(format, args...), Mark: nodeMark(n)}
-}
-
-func (c *yamlConstructor) construct(n *yaml.Node) (any, error) {
-	n = target(n)
-	if n.Anchor != "" {
-		if v, ok := c.made[n]; ok {
-			return v, nil
-		}
+func (c *yamlConstructor) construct(n *yamlNode) (any, error) {
+	if n.done {
+		return n.made, nil
 	}
 	v, err := c.constructNew(n)
-	if err == nil && n.Anchor != "" {
-		c.made[n] = v
+	if err == nil && n.anchor {
+		n.made, n.done = v, true
 	}
 	return v, err
 }
 
-func (c *yamlConstructor) constructNew(n *yaml.Node) (any, error) {
-	tag := c.tag(n)
+func (c *yamlConstructor) constructNew(n *yamlNode) (any, error) {
+	tag := n.fullTag()
 	name, standard := strings.CutPrefix(tag, yamlTagPrefix)
 	if !standard {
 		return nil, constructorError(n, "could not determine a constructor for the tag %s", Repr(tag))
@@ -300,37 +166,35 @@ func (c *yamlConstructor) constructNew(n *yaml.Node) (any, error) {
 	switch name {
 	case "map", "omap":
 		m := &Map{}
-		c.later(func() error { return c.fillMapping(n, m) })
+		c.pending = append(c.pending, yamlFill{n: n, m: m})
 		return m, nil
 	case "seq":
 		l := &List{}
-		c.later(func() error { return c.fillSequence(n, l) })
+		c.pending = append(c.pending, yamlFill{n: n, l: l})
 		return l, nil
 	case "set":
 		s := &Set{}
-		c.later(func() error { return c.fillMapping(n, &s.m) })
+		c.pending = append(c.pending, yamlFill{n: n, m: &s.m})
 		return s, nil
 	case "pairs":
 		l := &List{}
-		c.later(func() error { return c.fillPairs(n, l) })
+		c.pending = append(c.pending, yamlFill{n: n, l: l, pairs: true})
 		return l, nil
 	case "null", "bool", "int", "float", "binary", "timestamp", "str", "python/unicode":
-		if n.Kind != yaml.ScalarNode {
-			return nil, constructorError(n, "expected a scalar node, but found %s", yamlNodeKind(n))
+		if n.kind != 's' {
+			return nil, constructorError(n, "expected a scalar node, but found %s", n.kindName())
 		}
 		return constructYAMLScalar(name, n)
 	}
 	return nil, constructorError(n, "could not determine a constructor for the tag %s", Repr(tag))
 }
 
-func (c *yamlConstructor) later(fill func() error) { c.pending = append(c.pending, fill) }
-
-func (c *yamlConstructor) fillSequence(n *yaml.Node, l *List) error {
-	if n.Kind != yaml.SequenceNode {
-		return constructorError(n, "expected a sequence node, but found %s", yamlNodeKind(n))
+func (c *yamlConstructor) fillSequence(n *yamlNode, l *List) error {
+	if n.kind != 'l' {
+		return constructorError(n, "expected a sequence node, but found %s", n.kindName())
 	}
-	l.Items = make([]any, 0, len(n.Content))
-	for _, child := range n.Content {
+	l.Items = make([]any, 0, len(n.items))
+	for _, child := range n.items {
 		v, err := c.construct(child)
 		if err != nil {
 			return err
@@ -340,59 +204,52 @@ func (c *yamlConstructor) fillSequence(n *yaml.Node, l *List) error {
 	return nil
 }
 
-func (c *yamlConstructor) fillMapping(n *yaml.Node, m *Map) error {
-	if n.Kind != yaml.MappingNode {
-		return constructorError(n, "expected a mapping node, but found %s", yamlNodeKind(n))
+func (c *yamlConstructor) fillMapping(n *yamlNode, m *Map) error {
+	if n.kind != 'm' {
+		return constructorError(n, "expected a mapping node, but found %s", n.kindName())
 	}
-	if err := c.flatten(n); err != nil {
+	if err := c.flatten(n, 0); err != nil {
 		return err
 	}
 	const context = "while constructing a mapping"
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		keyNode := n.Content[i]
+	for i := 0; i+1 < len(n.items); i += 2 {
+		keyNode := n.items[i]
 		key, err := c.construct(keyNode)
 		if err != nil {
 			return err
 		}
-		real := target(keyNode)
-		if _, isSet := key.(*Set); isSet || !Hashable(key) {
-			return &YAMLError{Class: "ConstructorError", Context: context, ContextMark: nodeMark(n),
-				Problem: "found unacceptable key " + c.nodeValueRepr(real), Mark: nodeMark(real)}
+		if !Hashable(key) {
+			return constructorErrorIn(context, n, keyNode, "found unacceptable key "+keyNode.repr(false, 0))
 		}
-		value, err := c.construct(n.Content[i+1])
+		value, err := c.construct(n.items[i+1])
 		if err != nil {
 			return err
 		}
 		if m.Has(key) {
-			return &YAMLError{Class: "ConstructorError", Context: context, ContextMark: nodeMark(n),
-				Problem: fmt.Sprintf("found conflicting ID '%s'", Str(key)), Mark: nodeMark(real)}
+			return constructorErrorIn(context, n, keyNode, fmt.Sprintf("found conflicting ID '%s'", Str(key)))
 		}
 		m.Set(key, value)
 	}
 	return nil
 }
 
-func (c *yamlConstructor) fillPairs(n *yaml.Node, l *List) error {
-	fail := func(at *yaml.Node, format string, args ...any) error {
-		return &YAMLError{Class: "ConstructorError", Context: "while constructing pairs", ContextMark: nodeMark(n),
-			Problem: fmt.Sprintf(format, args...), Mark: nodeMark(at)}
+func (c *yamlConstructor) fillPairs(n *yamlNode, l *List) error {
+	const context = "while constructing pairs"
+	if n.kind != 'l' {
+		return constructorErrorIn(context, n, n, "expected a sequence, but found "+n.kindName())
 	}
-	if n.Kind != yaml.SequenceNode {
-		return fail(n, "expected a sequence, but found %s", yamlNodeKind(n))
-	}
-	for _, sub := range n.Content {
-		sub = target(sub)
-		if sub.Kind != yaml.MappingNode {
-			return fail(sub, "expected a mapping of length 1, but found %s", yamlNodeKind(sub))
+	for _, sub := range n.items {
+		if sub.kind != 'm' {
+			return constructorErrorIn(context, n, sub, "expected a mapping of length 1, but found "+sub.kindName())
 		}
-		if len(sub.Content) != 2 {
-			return fail(sub, "expected a single mapping item, but found %d items", len(sub.Content)/2)
+		if len(sub.items) != 2 {
+			return constructorErrorIn(context, n, sub, fmt.Sprintf("expected a single mapping item, but found %d items", len(sub.items)/2))
 		}
-		key, err := c.construct(sub.Content[0])
+		key, err := c.construct(sub.items[0])
 		if err != nil {
 			return err
 		}
-		value, err := c.construct(sub.Content[1])
+		value, err := c.construct(sub.items[1])
 		if err != nil {
 			return err
 		}
@@ -403,124 +260,91 @@ func (c *yamlConstructor) fillPairs(n *yaml.Node, l *List) error {
 
 // flatten replaces the merge keys of a mapping by what they stand for. Own keys
 // win; merged keys come first.
-func (c *yamlConstructor) flatten(n *yaml.Node) error {
-	var own, merged []*yaml.Node
-	const context = "while constructing a mapping"
-	fail := func(at *yaml.Node, text string) error {
-		return &YAMLError{Class: "ConstructorError", Context: context, ContextMark: nodeMark(n),
-			Problem: text + yamlNodeKind(at), Mark: nodeMark(at)}
+func (c *yamlConstructor) flatten(n *yamlNode, depth int) error {
+	if depth > maxYAMLDepth {
+		return &YAMLError{Class: "RecursionError", Problem: "maximum recursion depth exceeded"}
 	}
+	special := false
+	for i := 0; i+1 < len(n.items); i += 2 {
+		if k := n.items[i]; k.kind == 's' && (k.value == "<<" || k.value == "=" || k.tag != "") {
+			special = true
+			break
+		}
+	}
+	if !special {
+		return nil
+	}
+	const context = "while constructing a mapping"
+	var own, merged []*yamlNode
 	found := false
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, value := target(n.Content[i]), n.Content[i+1]
-		if key.Kind != yaml.ScalarNode {
-			own = append(own, n.Content[i], value)
+	for i := 0; i+1 < len(n.items); i += 2 {
+		key, value := n.items[i], n.items[i+1]
+		if key.kind != 's' {
+			own = append(own, key, value)
 			continue
 		}
-		switch c.tag(key) {
+		switch key.fullTag() {
 		case yamlTagPrefix + "merge":
 			found = true
-			value = target(value)
-			switch value.Kind {
-			case yaml.MappingNode:
+			switch value.kind {
+			case 'm':
 				if value == n {
 					continue // merges itself: nothing more to add
 				}
-				if err := c.flatten(value); err != nil {
+				if err := c.flatten(value, depth+1); err != nil {
 					return err
 				}
-				merged = append(merged, value.Content...)
-			case yaml.SequenceNode:
-				for j := len(value.Content) - 1; j >= 0; j-- {
-					if sub := target(value.Content[j]); sub.Kind != yaml.MappingNode {
-						// of several wrong members the first is named
-						for _, sub := range value.Content {
-							if sub = target(sub); sub.Kind != yaml.MappingNode {
-								return fail(sub, "expected a mapping for merging, but found ")
-							}
-						}
+				merged = append(merged, value.items...)
+			case 'l':
+				// the first wrong member is named, the last one is merged first
+				for _, sub := range value.items {
+					if sub.kind != 'm' {
+						return constructorErrorIn(context, n, sub, "expected a mapping for merging, but found "+sub.kindName())
 					}
-				}
-				for j := len(value.Content) - 1; j >= 0; j-- {
-					sub := target(value.Content[j])
 					if sub == n {
 						continue
 					}
-					if err := c.flatten(sub); err != nil {
+					if err := c.flatten(sub, depth+1); err != nil {
 						return err
 					}
-					merged = append(merged, sub.Content...)
+				}
+				for j := len(value.items) - 1; j >= 0; j-- {
+					if sub := value.items[j]; sub != n {
+						merged = append(merged, sub.items...)
+					}
 				}
 			default:
-				return fail(value, "expected a mapping or list of mappings for merging, but found ")
+				return constructorErrorIn(context, n, value, "expected a mapping or list of mappings for merging, but found "+value.kindName())
 			}
 			continue
 		case yamlTagPrefix + "value":
-			c.tags[key] = yamlTagPrefix + "str"
+			key.tag = yamlTagPrefix + "str"
 		}
-		own = append(own, n.Content[i], value)
+		own = append(own, key, value)
 	}
 	if !found {
 		return nil
 	}
 	existing := map[string]bool{}
 	for i := 0; i < len(own); i += 2 {
-		if key := target(own[i]); key.Kind == yaml.ScalarNode {
-			existing[key.Value] = true
+		if own[i].kind == 's' {
+			existing[own[i].value] = true
 		}
 	}
-	content := make([]*yaml.Node, 0, len(own)+len(merged))
+	items := make([]*yamlNode, 0, len(own)+len(merged))
 	for i := 0; i+1 < len(merged); i += 2 {
-		if key := target(merged[i]); key.Kind == yaml.ScalarNode && existing[key.Value] {
+		if key := merged[i]; key.kind == 's' && existing[key.value] {
 			continue
 		}
-		content = append(content, merged[i], merged[i+1])
+		items = append(items, merged[i], merged[i+1])
 	}
-	n.Content = append(content, own...)
+	n.items = append(items, own...)
 	return nil
 }
 
-// nodeValueRepr prints what a node holds as the reference prints it in the
-// error about an unacceptable key: forgotten quotes around {{ }} lead there.
-func (c *yamlConstructor) nodeValueRepr(n *yaml.Node) string {
-	if n.Kind == yaml.ScalarNode {
-		return n.Value
-	}
-	return c.nodeRepr(n, 0, false)
-}
-
-func (c *yamlConstructor) nodeRepr(n *yaml.Node, depth int, whole bool) string {
-	n = target(n)
-	if depth > 20 {
-		return "..."
-	}
-	var value string
-	switch n.Kind {
-	case yaml.ScalarNode:
-		value = Repr(n.Value)
-	case yaml.SequenceNode:
-		parts := make([]string, len(n.Content))
-		for i, child := range n.Content {
-			parts[i] = c.nodeRepr(child, depth+1, true)
-		}
-		value = "[" + strings.Join(parts, ", ") + "]"
-	case yaml.MappingNode:
-		var parts []string
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			parts = append(parts, "("+c.nodeRepr(n.Content[i], depth+1, true)+", "+c.nodeRepr(n.Content[i+1], depth+1, true)+")")
-		}
-		value = "[" + strings.Join(parts, ", ") + "]"
-	}
-	if !whole {
-		return value
-	}
-	kind := yamlNodeKind(n)
-	return fmt.Sprintf("%sNode(tag=%s, value=%s)", strings.ToUpper(kind[:1])+kind[1:], Repr(c.tag(n)), value)
-}
-
 // constructYAMLScalar makes the value of a scalar with the given standard tag.
-func constructYAMLScalar(tag string, n *yaml.Node) (any, error) {
-	text := n.Value
+func constructYAMLScalar(tag string, n *yamlNode) (any, error) {
+	text := n.value
 	python := func(class, format string, args ...any) error {
 		return &YAMLError{Class: class, Problem: fmt.Sprintf(format, args...)}
 	}

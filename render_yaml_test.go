@@ -65,7 +65,11 @@ func (v typedYAML) value(t *testing.T) any {
 	case v.Bool != nil:
 		return *v.Bool
 	case v.Bytes != nil:
-		return []byte(*v.Bytes)
+		var p []byte
+		for _, r := range *v.Bytes {
+			p = append(p, byte(r))
+		}
+		return p
 	}
 	return nil
 }
