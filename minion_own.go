@@ -132,16 +132,18 @@ func (m *Minion) returnScheduled(ctx context.Context, env *Env, link *masterLink
 // beaconCall is what beacons get that ask modules.
 func (m *Minion) beaconCall() *Call { return NewCall(m.env(m.firstLink()), "", "", nil) }
 
-// fireBeacons sends what beacons have seen to the master.
+// fireBeacons sends what beacons have seen to the masters, all in one request.
 func (m *Minion) fireBeacons(ctx context.Context, events []beaconEvent) {
+	list := &List{}
+	for _, e := range events {
+		list.Append(NewMap("tag", e.tag, "data", e.data))
+	}
 	for _, l := range m.Links() {
-		for _, e := range events {
-			ctx, stop := context.WithTimeout(ctx, 10*time.Second)
-			err := l.channel.FireEvent(ctx, e.tag, e.data)
-			stop()
-			if err != nil {
-				m.log.Debug(fmt.Sprintf("beacon event %s: %v", e.tag, err))
-			}
+		ctx, stop := context.WithTimeout(ctx, 10*time.Second)
+		_, err := l.channel.Request(ctx, NewMap("cmd", "_minion_event", "id", m.id, "pretag", nil, "events", list))
+		stop()
+		if err != nil {
+			m.log.Debug(fmt.Sprintf("beacon events: %v", err))
 		}
 	}
 }

@@ -17,6 +17,8 @@ func dailyModules() []moduleEntry {
 		{name: "sysv_service", virtual: "service", load: plainServiceModule},
 		{name: "cron", load: cronModule},
 		{name: "schedule", load: scheduleModule},
+		{name: "mine", load: mineModule},
+		{name: "publish", load: publishModule},
 		{name: "beacons", load: beaconsModule},
 		{name: "at", load: atModule},
 		{name: "linux_sysctl", virtual: "sysctl", load: sysctlModule},

@@ -457,7 +457,7 @@ func scheduleReload(ctx context.Context, c *Call, _ noArgs) (any, error) {
 	comment := &List{}
 	ret := NewMap("comment", comment, "result", true)
 	s := schedulerOf(c)
-	if c.Pillar.Has("schedule") {
+	if c.Pillar.Has("schedule") || c.Schedule != nil {
 		word := "Reloaded schedule from pillar on minion."
 		if c.Minion != nil {
 			if err := c.Minion.RefreshPillar(ctx); err != nil {
