@@ -23,6 +23,7 @@ func dailyStates() []moduleEntry {
 		{name: "module", load: moduleStates},
 		{name: "mount", load: mountStates},
 		{name: "pkg", load: pkgStates},
+		{name: "pkgrepo", load: pkgrepoStates},
 		{name: "schedule", load: scheduleStates},
 		{name: "service", load: serviceStates},
 		{name: "ssh_auth", load: sshAuthStates},
