@@ -92,6 +92,9 @@ func runFunction(ctx context.Context, c *Call, fun string, arg []any, pub *Map) 
 	if err := blackout(c.Env, fun); err != nil {
 		return failedOutcome(ctx, c, fun, err)
 	}
+	if err := checkExecutors(c); err != nil {
+		return failedOutcome(ctx, c, fun, err)
+	}
 	ret, err := callFunction(ctx, c, fun, arg, pub)
 	if cause := context.Cause(ctx); cause != nil && ctx.Err() != nil {
 		// What a function makes of being cancelled says less than why it was.
@@ -105,6 +108,22 @@ func runFunction(ctx context.Context, c *Call, fun string, arg []any, pub *Map) 
 		return failedOutcome(ctx, c, fun, err)
 	}
 	return outcome{Return: ret, Retcode: retcodeOf(c, ret), Out: outputterOf(fun)}
+}
+
+// checkExecutors refuses a job that asks for a way to run functions that there
+// is not: module_executors of the job, or of the minion. direct_call is how
+// every function runs.
+func checkExecutors(c *Call) error {
+	names := toStrings(c.Pub.Value("module_executors"))
+	if len(names) == 0 {
+		names = c.Opts.List("module_executors")
+	}
+	for _, name := range names {
+		if name != "direct_call" {
+			return InvocationErrorf("Executor '%s' is not available", name)
+		}
+	}
+	return nil
 }
 
 // failedOutcome puts an error into the words that users know.
