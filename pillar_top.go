@@ -158,13 +158,13 @@ func (s *pillarRunState) mergeTops(tops []*Map) (*pillarTop, error) {
 			}
 		}
 	}
-	sorted := &Map{}
+	sorted := NewMap().SetClass("OrderedDict")
 	for env, v := range out.All() {
 		section := v.(*Map)
 		keys := section.Keys()
 		o := orders[Str(env)]
 		slices.SortStableFunc(keys, func(a, b any) int { return int(o[Str(a)] - o[Str(b)]) })
-		m := &Map{}
+		m := NewMap().SetClass("OrderedDict")
 		for _, k := range keys {
 			m.Set(k, section.Value(k))
 		}
