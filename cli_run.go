@@ -92,7 +92,12 @@ func appletRun(args []string, std Stdio) int {
 	quiet := p.Bool("quiet")
 	if !quiet {
 		q.Show = func(suffix string, data *Map) {
-			if err := show.value(NewMap("suffix", suffix, "event", data), "", 0); err != nil {
+			outputter := data.Str("outputter")
+			if outputter != "" { // a result of states: it has no time of its own
+				data = data.Clone()
+				data.Delete("_stamp")
+			}
+			if err := show.value(NewMap("suffix", suffix, "event", data), outputter, 0); err != nil {
 				log.Debug(err.Error())
 			}
 		}

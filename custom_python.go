@@ -402,8 +402,16 @@ func (f *pythonFunction) Invoke(ctx context.Context, c *Call, args []any, kwargs
 	c.job.mu.Lock()
 	context0 := c.job.vals.Clone()
 	c.job.mu.Unlock()
-	conn, err := f.host.begin(ctx, c, f, NewMap("op", "call", "kind", f.kind, "name", f.name, "attr", f.attr,
-		"args", NewList(args...), "kwargs", mapOrEmpty(kwargs), "context", context0, "dunder", mapOrEmpty(f.dunder)))
+	msg := NewMap("op", "call", "kind", f.kind, "name", f.name, "attr", f.attr,
+		"args", NewList(args...), "kwargs", mapOrEmpty(kwargs), "context", context0)
+	dunder := mapOrEmpty(f.dunder)
+	if c.State != nil {
+		dunder = dunder.Clone()
+		dunder.Merge(stateDunders(c.State))
+		msg.Set("test", c.Testing())
+	}
+	msg.Set("dunder", dunder)
+	conn, err := f.host.begin(ctx, c, f, msg)
 	if err != nil {
 		return nil, err
 	}
@@ -486,7 +494,12 @@ func serveModule(ctx context.Context, c *Call, msg *Map) *Map {
 		logFromModule(c, msg)
 		return nil
 	case "has":
-		answer.Set("return", table == "salt" && c.Has(ctx, msg.Str("name")))
+		has := table == "salt" && c.Has(ctx, msg.Str("name"))
+		if table == "states" {
+			_, err := NewStateLoader(c).Function(ctx, c, msg.Str("name"))
+			has = err == nil
+		}
+		answer.Set("return", has)
 	case "names":
 		if table == "salt" {
 			answer.Set("return", Strings(c.Loader.FunctionNames(ctx, c)))
@@ -506,6 +519,19 @@ func serveModule(ctx context.Context, c *Call, msg *Map) *Map {
 			break
 		}
 		answer.Set("return", v)
+	case "states":
+		kwargs, _ := unpackHost(msg.Value("kwargs")).(*Map)
+		args, _ := unpackHost(msg.Value("args")).(*List)
+		f, err := NewStateLoader(c).Function(ctx, c, msg.Str("name"))
+		var v any
+		if err == nil {
+			v, err = f.Invoke(ctx, c, toItems(args), kwargs)
+		}
+		if err != nil {
+			fail(err)
+			break
+		}
+		answer.Set("return", FromGo(v))
 	case "yaml_load":
 		v, err := ParseYAML([]byte(msg.Str("text")))
 		if err != nil {

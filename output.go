@@ -276,6 +276,14 @@ func outputYAML(data any, o OutputOptions) (string, error) {
 			opt.Indent = int(n)
 		}
 	}
+	// PyYAML has no form for a mapping of this class and writes NULL.
+	if m, ok := data.(*Map); ok && m.Len() == 1 {
+		if k, v := m.At(0); v != nil {
+			if inner, ok := v.(*Map); ok && inner.Class() == "DefaultOrderedDict" {
+				return strings.TrimSuffix(DumpYAML(NewMap(k, nil), opt), "null\n") + "NULL\n", nil
+			}
+		}
+	}
 	return DumpYAML(data, opt), nil
 }
 

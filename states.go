@@ -40,6 +40,28 @@ func (c *Call) StateEnv() string {
 	return "base"
 }
 
+// stateDunders are the names that a state function in Python finds in its
+// module. __running__ has the returns that the function's requisites came to.
+func stateDunders(s *StateInfo) *Map {
+	low := s.Low.Clone()
+	running := NewMap()
+	if reqs := low.Map("__reqs__"); reqs != nil {
+		for _, list := range reqs.All() {
+			for _, r := range toItems(list) {
+				if m, ok := r.(*Map); ok {
+					tag := lowTag(m)
+					running.Set(tag, s.Running.Value(tag))
+				}
+			}
+		}
+	}
+	out := NewMap("__low__", low, "__running__", running, "__env__", s.Saltenv, "__instance_id__", s.Instance)
+	if s.OrchJID != "" {
+		out.Set("__orchestration_jid__", s.OrchJID)
+	}
+	return out
+}
+
 // stateReturn starts a state return; result is True, False or nil for None.
 func stateReturn(name string, result any, comment string) *Map {
 	return NewMap("name", name, "changes", NewMap(), "result", result, "comment", comment)

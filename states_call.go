@@ -382,6 +382,8 @@ func (r *stateRun) logReturn(ret *Map) {
 		if text = Str(ret.Value("comment")); text == "" {
 			text = "No changes made for " + Str(ret.Value("name"))
 		}
+	} else if made, ok := changedValues(changes); ok {
+		text = made
 	} else if diff, ok := changes.Value("diff").(string); ok {
 		text = "File changed:\n" + diff
 	}
@@ -390,6 +392,26 @@ func (r *stateRun) logReturn(ret *Map) {
 		return
 	}
 	r.c.Log.Info(text)
+}
+
+// changedValues words changes of which each has an old and a new value.
+func changedValues(changes *Map) (string, bool) {
+	var b strings.Builder
+	b.WriteString("Made the following changes:\n")
+	word := func(v any) string {
+		if !Truth(v) && v != nil && v != false {
+			return "absent"
+		}
+		return Str(v)
+	}
+	for name, v := range changes.All() {
+		m, ok := v.(*Map)
+		if !ok || !m.Has("old") || !m.Has("new") {
+			return "", false
+		}
+		fmt.Fprintf(&b, "'%s' changed from '%s' to '%s'\n", Str(name), word(m.Value("old")), word(m.Value("new")))
+	}
+	return b.String(), true
 }
 
 // checkRefresh reloads modules, grains and pillar after states that may have

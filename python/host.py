@@ -441,6 +441,8 @@ class Host:
         me = os.getpid()
         try:
             minion.context.update(unpack(msg.get("context") or {}))
+            if "test" in msg:
+                self.opts["test"] = msg["test"]
             for key, value in (msg.get("dunder") or {}).items():
                 self.pack[key] = unpack(value)
             module = self.modules[(msg["kind"], msg["name"])]
