@@ -15,6 +15,7 @@ func builtinModules() []moduleEntry {
 		{name: "file", load: fileModule},
 		{name: "grains", load: grainsModule},
 		{name: "hashutil", load: hashutilModule},
+		{name: "http", load: httpModule},
 		{name: "ini_manage", virtual: "ini", load: iniModule},
 		{name: "logmod", virtual: "log", load: logModule},
 		{name: "match", load: matchModule},

@@ -6,13 +6,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 )
 
 func pillarRunner() Module {
@@ -268,73 +265,7 @@ type runHTTPArgs struct {
 const httpBodyLimit = 64 << 20
 
 func runHTTPQuery(ctx context.Context, c *Call, a runHTTPArgs) (any, error) {
-	if !strings.HasPrefix(a.URL, "http://") && !strings.HasPrefix(a.URL, "https://") {
-		return nil, InvocationErrorf("%q is no http or https address", a.URL)
-	}
-	timeout := seconds(a.Kwargs.Value("timeout"))
-	if timeout == 0 {
-		timeout = time.Minute
-	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	method := strings.ToUpper(a.Kwargs.Str("method"))
-	if method == "" {
-		method = http.MethodGet
-	}
-	var body io.Reader
-	if data := a.Kwargs.Value("data"); data != nil {
-		body = strings.NewReader(Str(data))
-	}
-	req, err := http.NewRequestWithContext(ctx, method, a.URL, body)
-	if err != nil {
-		return nil, InvocationErrorf("%v", err)
-	}
-	if headers, ok := a.Kwargs.Value("header_dict").(*Map); ok {
-		for k, v := range headers.All() {
-			req.Header.Set(Str(k), Str(v))
-		}
-	}
-	if user := a.Kwargs.Str("username"); user != "" {
-		req.SetBasicAuth(user, a.Kwargs.Str("password"))
-	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return NewMap("error", err.Error()), nil
-	}
-	defer res.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(res.Body, httpBodyLimit))
-	if err != nil {
-		return NewMap("error", err.Error()), nil
-	}
-	ret := NewMap("body", string(text))
-	if Truth(a.Kwargs.Value("status")) {
-		ret.Set("status", int64(res.StatusCode))
-	}
-	if Truth(a.Kwargs.Value("headers")) {
-		headers := NewMap()
-		for k, v := range res.Header {
-			headers.Set(k, strings.Join(v, ", "))
-		}
-		ret.Set("headers", headers)
-	}
-	if res.StatusCode >= 400 {
-		ret.Set("error", fmt.Sprintf("HTTP %d: %s", res.StatusCode, http.StatusText(res.StatusCode)))
-	}
-	if Truth(a.Kwargs.Value("decode")) {
-		var v any
-		switch kind := a.Kwargs.Str("decode_type"); {
-		case kind == "yaml" || strings.Contains(res.Header.Get("Content-Type"), "yaml"):
-			v, err = ParseYAML(text)
-		default:
-			v, err = DecodeJSON(text)
-		}
-		if err != nil {
-			return nil, ExecErrorf("decode the answer of %s: %v", a.URL, err)
-		}
-		ret.Delete("body")
-		ret.Set("dict", v)
-	}
-	return ret, nil
+	return httpModuleQuery(ctx, c, httpQueryArgs{URL: a.URL, Kwargs: a.Kwargs})
 }
 
 func authRunner() Module {
