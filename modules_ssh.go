@@ -349,6 +349,9 @@ func sourceKeys(ctx context.Context, c *Call, source, saltenv string, hashType a
 
 func sshCheckKeyFile(ctx context.Context, c *Call, a sshKeyFileArgs) (any, error) {
 	keys, ok, err := sourceKeys(ctx, c, a.Source, a.Saltenv, a.FingerprintHashType)
+	if isExecError(err) { // no such file: nothing to check
+		return &Map{}, nil
+	}
 	if err != nil || !ok {
 		return &Map{}, err
 	}

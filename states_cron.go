@@ -310,7 +310,7 @@ func cronStateFile(ctx context.Context, c *Call, a struct {
 		return stateSay(ret, true, "User %s already has a crontab. No changes made", a.User)
 	}
 	kw := NewMap("name", path, "source", a.Name, "source_hash", a.SourceHash, "source_hash_name", a.SourceHashName, "user", a.User, "group", groups[0],
-		"mode", "0600", "attrs", NewList(), "template", a.Template, "context", a.Context, "defaults", a.Defaults, "saltenv", c.StateEnv())
+		"mode", "0600", "attrs", nil, "template", a.Template, "context", a.Context, "defaults", a.Defaults, "saltenv", c.StateEnv())
 	kw.Merge(a.Kwargs)
 	if c.Testing() {
 		v, err := c.RunKw(ctx, "file.check_managed", nil, kw)
@@ -347,7 +347,7 @@ func cronStateFile(ctx context.Context, c *Call, a struct {
 		return stateSay(ret, false, "%s", Str(got[2]))
 	}
 	v, err = c.RunKw(ctx, "file.manage_file", nil, NewMap("name", path, "sfn", got[0], "ret", ret, "source", source[0], "source_sum", got[1], "user", a.User,
-		"group", groups[0], "mode", "0600", "attrs", NewList(), "saltenv", c.StateEnv(), "backup", a.Backup))
+		"group", groups[0], "mode", "0600", "attrs", nil, "saltenv", c.StateEnv(), "backup", a.Backup))
 	done, ok := v.(*Map)
 	if err != nil || !ok {
 		text := Str(v)

@@ -147,11 +147,11 @@ func groupStateAdd(ctx context.Context, c *Call, ret *Map, a groupStateArgs) (an
 		return stateSay(ret, nil, "Group %s set to be added", a.Name)
 	}
 	if a.Gid != nil && !Truth(a.NonUnique) {
-		groups, err := runItems(ctx, c, "group.getent")
+		v, err := c.RunKw(ctx, "group.getent", nil, NewMap("refresh", true))
 		if err != nil {
 			return nil, err
 		}
-		for _, g := range groups {
+		for _, g := range toItems(v) {
 			if m, ok := g.(*Map); ok && Equal(m.Value("gid"), a.Gid) {
 				return stateSay(ret, false, "Group %s is not present but gid %s is already taken by group %s", a.Name, Str(a.Gid), Str(m.Value("name")))
 			}
