@@ -334,6 +334,7 @@ func (m *Master) Run(ctx context.Context) error {
 		start("metrics", func(ctx context.Context) error { return m.serveMetrics(ctx, hostPort(iface, port)) })
 	}
 	start("maintenance", m.maintain)
+	start("reactor", m.newReactor())
 	m.log.Info(fmt.Sprintf("master is ready: publishing on %s, requests on %s", m.pub.Addr(), m.req.Addr()))
 	close(m.ready)
 

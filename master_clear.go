@@ -168,20 +168,23 @@ func (m *Master) clearRunner(ctx context.Context, p *Peer, load *Map) any {
 	}
 	args, kwargs := lowArguments(load.Value("kwarg"))
 	jid := m.nextJID()
+	m.background(func(ctx context.Context) { m.runRunner(ctx, jid, user, fun, args, kwargs) })
+	return NewMap("tag", "salt/run/"+jid, "jid", jid)
+}
+
+// runRunner runs a runner function between its two events.
+func (m *Master) runRunner(ctx context.Context, jid, user, fun string, args []any, kwargs *Map) {
 	tag := "salt/run/" + jid
-	m.background(func(ctx context.Context) {
-		data := NewMap("fun", "runner."+fun, "jid", jid, "user", user, "fun_args", lowFunArgs(args, kwargs))
-		m.bus.Fire(tag+"/new", data.Clone())
-		ret, err := m.Runners.Run(ctx, fun, args, kwargs)
-		data.Set("return", ret)
-		data.Set("success", err == nil)
-		if err != nil {
-			m.log.Error(fmt.Sprintf("runner %s of user %s: %v", fun, user, err))
-			data.Set("return", "Exception occurred in runner "+fun+": "+err.Error())
-		}
-		m.bus.Fire(tag+"/ret", data)
-	})
-	return NewMap("tag", tag, "jid", jid)
+	data := NewMap("fun", "runner."+fun, "jid", jid, "user", user, "fun_args", lowFunArgs(args, kwargs))
+	m.bus.Fire(tag+"/new", data.Clone())
+	ret, err := m.Runners.Run(ctx, fun, args, kwargs)
+	data.Set("return", ret)
+	data.Set("success", err == nil)
+	if err != nil {
+		m.log.Error(fmt.Sprintf("runner %s of user %s: %v", fun, user, err))
+		data.Set("return", "Exception occurred in runner "+fun+": "+err.Error())
+	}
+	m.bus.Fire(tag+"/ret", data)
 }
 
 // lowArguments takes positional and named arguments out of the kwarg of a runner
@@ -224,6 +227,12 @@ func (m *Master) clearWheel(ctx context.Context, p *Peer, load *Map) any {
 	if kwargs.Has("arg") || kwargs.Has("kwarg") {
 		args, kwargs = lowArguments(kwargs)
 	}
+	data := m.runWheelJob(ctx, user, fun, args, kwargs)
+	return NewMap("tag", data.Str("tag"), "data", data)
+}
+
+// runWheelJob runs a wheel function between its two events and returns the second.
+func (m *Master) runWheelJob(ctx context.Context, user, fun string, args []any, kwargs *Map) *Map {
 	jid := m.nextJID()
 	tag := "salt/wheel/" + jid
 	data := NewMap("fun", "wheel."+fun, "jid", jid, "tag", tag, "user", user)
@@ -236,7 +245,7 @@ func (m *Master) clearWheel(ctx context.Context, p *Peer, load *Map) any {
 		data.Set("return", "Exception occurred in wheel "+fun+": "+err.Error())
 	}
 	m.bus.Fire(tag+"/ret", data)
-	return NewMap("tag", tag, "data", data)
+	return data
 }
 
 // gate checks who asks for a runner or wheel function and whether he may.

@@ -116,6 +116,12 @@ func startMaster(t testing.TB, kv ...any) *testMaster {
 func startMasterIn(t testing.TB, dir string, kv ...any) *testMaster {
 	t.Helper()
 	m, out := newTestMaster(t, dir, kv...)
+	return runTestMaster(t, m, dir, out)
+}
+
+// runTestMaster runs a master until the test ends.
+func runTestMaster(t testing.TB, m *Master, dir string, out *testLog) *testMaster {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- m.Run(ctx) }()
