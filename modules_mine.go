@@ -1,124 +1,186 @@
-// Modules mine and publish: what minions tell each other through the master.
+// Module mine: results of functions that this minion leaves with the master, so
+// that other minions can read them.
+//
+// The law of this file: what the mine keeps is told in one place, parseMineEntry,
+// for the option mine_functions, for mine.send and for mine.valid. Without a
+// master the mine is the value mine_cache of module data.
 package main
 
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"strings"
-	"time"
 )
 
 func mineModule() Module {
 	return Module{
-		Doc: "Store results of functions with the master, for other minions to read.",
+		Doc: "Values that minions publish for each other.",
 		Funcs: Funcs{
-			"update": {run: mineUpdate, doc: "Run the functions of mine_functions and store what they return; with clear in place of all\nthat is stored. mine_functions gives other functions, as a list or a mapping."},
-			"send":   {run: mineSend, doc: "Store the result of one function.\n\nCLI Example:\n\n    salt '*' mine.send network.ip_addrs eth0\n    salt '*' mine.send eth0_ip_addrs mine_function=network.ip_addrs eth0 allow_tgt='G@role:web' allow_tgt_type=compound"},
-			"get":    {run: mineGet, doc: "Return what minions have stored, by minion; of several functions by function first.\n\nCLI Example:\n\n    salt '*' mine.get '*' network.interfaces\n    salt '*' mine.get 'os:Fedora' network.interfaces grain"},
-			"delete": {run: mineDelete, doc: "Remove one function from what is stored."},
-			"flush":  {run: mineFlush, doc: "Remove all that is stored of this minion."},
-			"valid":  {run: mineValid, doc: "Return the mine_functions that can be run."},
+			"get":        {run: mineGet, doc: "Return what other minions have in the mine, by minion; by function and minion if several functions are asked for.\n\ntgt, tgt_type: which minions\nfun: the function or alias, several as a list or with commas\nexclude_minion: True leaves this minion out"},
+			"send":       {run: mineSend, doc: "Run a function and put its result into the mine.\n\nname: the name in the mine, and the function unless mine_function is given\nmine_function: the function to run\nallow_tgt, allow_tgt_type: the minions that may read it\nFurther arguments go to the function."},
+			"update":     {run: mineUpdate, doc: "Run all functions of mine_functions and put their results into the mine.\n\nclear: True removes everything else from the mine\nmine_functions: these functions instead of the configured ones"},
+			"delete":     {run: mineDelete, doc: "Remove one function from this minion's mine."},
+			"flush":      {run: mineFlush, doc: "Remove everything from this minion's mine."},
+			"valid":      {run: mineValid, doc: "Return the configured functions of the mine that can be called here."},
+			"get_docker": {run: mineGetDocker, doc: "List the published ports of containers, by image, from the docker.ps results in the mine.\n\ninterfaces: only addresses of these interfaces\ncidrs: only addresses in these networks\nwith_container_id: True adds the id of the container"},
 		},
 	}
 }
 
-// mineAcl are the keys that say who may read a result.
-const (
-	mineAclID   = "__saltmine_acl__"
-	mineAclData = "__data__"
-)
-
-// mineFunction is an entry of mine_functions, understood.
-type mineFunction struct {
-	name   string // "" = the alias is the name
-	args   []any
-	kwargs *Map
-	tgt    any
-	kind   any
+// mineEntry is one function of the mine.
+type mineEntry struct {
+	alias string
+	fun   string // "" = alias is the function
+	args  []any
+	kw    *Map
+	allow *Map // allow_tgt and allow_tgt_type, as far as given
 }
 
-// parseMineFunction reads arguments as a mapping, or as a list of arguments and
-// mappings of keyword arguments; mine_function names the function.
-func parseMineFunction(v any) mineFunction {
-	f := mineFunction{kwargs: &Map{}}
-	take := func(m *Map) {
-		for k, v := range m.All() {
-			switch k {
-			case "mine_function":
-				f.name = Str(v)
-			case "allow_tgt":
-				f.tgt = v
-			case "allow_tgt_type":
-				f.kind = v
-			default:
-				f.kwargs.Set(k, v)
+func (e mineEntry) function() string {
+	if e.fun != "" {
+		return e.fun
+	}
+	return e.alias
+}
+
+// take removes a keyword and returns it as text, "" for what is not true.
+func takeText(m *Map, key string) string {
+	v := m.Value(key)
+	m.Delete(key)
+	if !Truth(v) {
+		return ""
+	}
+	return Str(v)
+}
+
+// parseMineEntry reads one definition: a mapping of keyword arguments, or a list
+// of positional arguments with mappings among them.
+func parseMineEntry(alias string, def any) mineEntry {
+	e := mineEntry{alias: alias, kw: &Map{}, allow: &Map{}}
+	switch def := def.(type) {
+	case *Map:
+		e.kw = def.Clone()
+	case *List:
+		for _, item := range def.Items {
+			if m, ok := item.(*Map); ok {
+				e.kw.Merge(m)
+			} else {
+				e.args = append(e.args, item)
 			}
 		}
 	}
-	switch v := v.(type) {
+	e.fun = takeText(e.kw, "mine_function")
+	for _, key := range []string{"allow_tgt", "allow_tgt_type"} {
+		if v := e.kw.Value(key); Truth(v) {
+			e.allow.Set(key, v)
+		}
+		e.kw.Delete(key)
+	}
+	return e
+}
+
+// mineEntries reads mine_functions, from the option unless given. nil: there are
+// none.
+func mineEntries(ctx context.Context, c *Call, given any) ([]mineEntry, *Map, error) {
+	if !Truth(given) {
+		var err error
+		if given, err = c.Run(ctx, "config.merge", "mine_functions", &Map{}); err != nil {
+			return nil, nil, err
+		}
+	}
+	defs := &Map{}
+	switch v := given.(type) {
 	case *Map:
-		take(v)
+		defs = v
 	case *List:
 		for _, item := range v.Items {
 			if m, ok := item.(*Map); ok {
-				take(m)
+				defs.Merge(m)
 			} else {
-				f.args = append(f.args, item)
+				defs.Set(Str(item), &Map{})
 			}
 		}
 	}
-	return f
-}
-
-// wrapMine adds who may read a result.
-func wrapMine(data, tgt, kind any) *Map {
-	out := NewMap(mineAclData, data, mineAclID, int64(1))
-	if Truth(tgt) {
-		out.Set("allow_tgt", tgt)
-		if Truth(kind) {
-			out.Set("allow_tgt_type", kind)
+	var entries []mineEntry
+	for alias, def := range defs.All() {
+		e := parseMineEntry(Str(alias), def)
+		if !c.Has(ctx, e.function()) {
+			c.Log.Error(fmt.Sprintf("Function %s in mine_functions not available", e.function()))
+			continue
 		}
+		entries = append(entries, e)
 	}
-	return out
+	return entries, defs, nil
 }
 
-// callMineFunction runs a function as the mine does: keywords that it does not
-// take are left out.
-func callMineFunction(ctx context.Context, c *Call, name string, args []any, kwargs *Map) (any, error) {
-	f, err := c.Loader.Function(ctx, c, name)
-	if err != nil {
-		return nil, err
+// value runs the function and puts it into the form that the mine keeps.
+func (e mineEntry) value(ctx context.Context, c *Call) (any, error) {
+	v, err := callLoosely(ctx, c, e.function(), e.args, e.kw)
+	if err != nil || !e.allow.Has("allow_tgt") {
+		return v, err
 	}
+	out := NewMap(mineACLData, v, mineACLMark, int64(1))
+	out.Merge(e.allow)
+	return out, nil
+}
+
+// callLoosely calls a function with arguments as users write them in a
+// configuration: a mapping among the positional ones holds keywords.
+func callLoosely(ctx context.Context, c *Call, fun string, args []any, kwargs *Map) (any, error) {
 	kw := &Map{}
-	for k, v := range kwargs.All() {
-		if f.Signature().TakesKeyword(Str(k)) {
-			kw.Set(k, v)
+	var pos []any
+	for _, a := range args {
+		if m, ok := a.(*Map); ok {
+			kw.Merge(m)
+		} else {
+			pos = append(pos, a)
 		}
 	}
-	return c.RunKw(ctx, name, args, kw)
+	kw.Merge(kwargs)
+	return c.RunKw(ctx, fun, pos, kw)
 }
 
-func mineLocal(c *Call) bool { return c.Opts.Str("file_client") == "local" || c.Master == nil }
-
-// mineStore gives data to the master, or keeps it here without one.
+// mineStore brings data into the mine.
 func mineStore(ctx context.Context, c *Call, data *Map, clear bool) (any, error) {
-	if mineLocal(c) {
-		if old, ok := loadData(c).Value("mine_cache").(*Map); ok && !clear {
-			old.Merge(data)
-			data = old
+	if c.Opts.Str("file_client") == "local" {
+		if have, ok := loadData(c).Value("mine_cache").(*Map); ok && !clear {
+			have.Merge(data)
+			data = have
 		}
-		return c.Run(ctx, "data.update", "mine_cache", data)
+		return mineLocal(c, data)
 	}
-	return mineRequest(ctx, c, NewMap("cmd", "_mine", "data", data, "id", c.Opts.Str("id"), "clear", clear))
+	load := NewMap("cmd", "_mine", "data", data, "id", c.Opts.Str("id"), "clear", clear)
+	reply, ok := mineRequest(ctx, c, load)
+	if ok && clear && reply != true {
+		// Masters of Python Salt fail with clear: two requests do the same.
+		if _, ok = mineRequest(ctx, c, NewMap("cmd", "_mine_flush", "id", c.Opts.Str("id"))); ok {
+			load.Set("clear", false)
+			_, ok = mineRequest(ctx, c, load)
+		}
+	}
+	return ok, nil
 }
 
-// mineRequest sends a load to the master. That it could not be sent is False.
-func mineRequest(ctx context.Context, c *Call, load *Map) (any, error) {
-	if _, err := c.Master.Request(ctx, load); err != nil {
-		c.Log.Error(fmt.Sprintf("mine: %v", err))
-		return false, nil
-	}
+func mineLocal(c *Call, data *Map) (any, error) {
+	all := loadData(c)
+	all.Set("mine_cache", data)
+	dumpData(c, all)
 	return true, nil
+}
+
+// mineRequest sends one request; ok says whether the master has answered.
+func mineRequest(ctx context.Context, c *Call, load *Map) (reply any, ok bool) {
+	if c.Master == nil {
+		c.Log.Error("Could not authenticate with master. Mine data will not be transmitted.")
+		return nil, false
+	}
+	reply, err := c.Master.Request(ctx, load)
+	if err != nil {
+		c.Log.Error(fmt.Sprintf("mine: %v", err))
+		return nil, false
+	}
+	return reply, true
 }
 
 type mineUpdateArgs struct {
@@ -126,68 +188,23 @@ type mineUpdateArgs struct {
 	MineFunctions any  `def:"None"`
 }
 
-func configuredMine(ctx context.Context, c *Call) (*Map, error) {
-	v, err := c.Run(ctx, "config.merge", "mine_functions", &Map{})
-	if err != nil {
+func mineUpdate(ctx context.Context, c *Call, a mineUpdateArgs) (any, error) {
+	if s, ok := a.MineFunctions.(string); ok && s != "" {
+		return nil, nil
+	}
+	entries, defs, err := mineEntries(ctx, c, a.MineFunctions)
+	if err != nil || defs.Len() == 0 {
 		return nil, err
 	}
-	if l, ok := v.(*List); ok {
-		return mineOfList(l), nil
-	}
-	m, _ := v.(*Map)
-	return m, nil
-}
-
-func mineOfList(l *List) *Map {
-	out := &Map{}
-	for _, item := range l.Items {
-		if m, ok := item.(*Map); ok {
-			out.Merge(m)
-		} else {
-			out.Set(item, &Map{})
-		}
-	}
-	return out
-}
-
-func mineUpdate(ctx context.Context, c *Call, a mineUpdateArgs) (any, error) {
-	var funs *Map
-	switch v := a.MineFunctions.(type) {
-	case *List:
-		funs = mineOfList(v)
-	case *Map:
-		funs = v
-	default:
-		if Truth(v) {
-			return nil, nil
-		}
-	}
-	if funs.Len() == 0 {
-		var err error
-		if funs, err = configuredMine(ctx, c); err != nil || funs.Len() == 0 {
-			return nil, err
-		}
-	}
-	data := &Map{}
-	for k, def := range funs.All() {
-		alias, f := Str(k), parseMineFunction(def)
-		name := f.name
-		if name == "" {
-			name = alias
-		}
-		if !c.Has(ctx, name) {
-			c.Log.Error("Function " + name + " in mine_functions not available")
-			continue
-		}
-		res, err := callMineFunction(ctx, c, name, f.args, f.kwargs)
+	data := NewMap()
+	for _, e := range entries {
+		v, err := e.value(ctx, c)
 		if err != nil {
-			c.Log.Error("Function " + name + " in mine.update failed to execute: " + err.Error())
+			c.Log.Error(fmt.Sprintf("Function %s in mine.update failed to execute", e.function()))
+			c.Log.Debug(fmt.Sprintf("Error: %v", err))
 			continue
 		}
-		if Truth(f.tgt) {
-			res = wrapMine(res, f.tgt, f.kind)
-		}
-		data.Set(alias, res)
+		data.Set(e.alias, v)
 	}
 	return mineStore(ctx, c, data, a.Clear)
 }
@@ -199,26 +216,15 @@ type mineSendArgs struct {
 }
 
 func mineSend(ctx context.Context, c *Call, a mineSendArgs) (any, error) {
-	kw := &Map{}
-	for k, v := range a.Kwargs.All() {
-		if !strings.HasPrefix(Str(k), "__") {
-			kw.Set(k, v)
-		}
-	}
-	f := parseMineFunction(kw)
-	name := f.name
-	if name == "" {
-		name = a.Name
-	}
-	res, err := callMineFunction(ctx, c, name, a.Args, f.kwargs)
+	e := parseMineEntry(a.Name, cleanKwargs(a.Kwargs))
+	e.args = a.Args
+	v, err := e.value(ctx, c)
 	if err != nil {
-		c.Log.Error("Function " + name + " in mine.send failed to execute: " + err.Error())
+		c.Log.Error(fmt.Sprintf("Function %s in mine.send failed to execute", e.function()))
+		c.Log.Debug(fmt.Sprintf("Error: %v", err))
 		return false, nil
 	}
-	if Truth(f.tgt) {
-		res = wrapMine(res, f.tgt, f.kind)
-	}
-	return mineStore(ctx, c, NewMap(a.Name, res), false)
+	return mineStore(ctx, c, NewMap(e.alias, v), false)
 }
 
 type mineGetArgs struct {
@@ -230,241 +236,199 @@ type mineGetArgs struct {
 
 func mineGet(ctx context.Context, c *Call, a mineGetArgs) (any, error) {
 	id := c.Opts.Str("id")
-	if mineLocal(c) {
-		return mineGetLocal(ctx, c, a, id)
+	if c.Opts.Str("file_client") == "local" {
+		return mineGetLocal(c, a), nil
 	}
-	v, err := c.Master.Request(ctx, NewMap("cmd", "_mine_get", "id", id, "tgt", a.Tgt, "fun", a.Fun, "tgt_type", a.TgtType))
+	if c.Master == nil {
+		return nil, ExecErrorf("no connection to a master: the mine can't be read")
+	}
+	reply, err := c.Master.Request(ctx, NewMap("cmd", "_mine_get", "id", id, "tgt", a.Tgt, "fun", a.Fun, "tgt_type", a.TgtType))
 	if err != nil {
-		return nil, ExecErrorf("the master did not answer: %s", err)
+		return nil, ExecErrorf("read the mine: %v", err)
 	}
-	if m, ok := v.(*Map); ok && a.ExcludeMinion {
+	if m, ok := reply.(*Map); ok && a.ExcludeMinion {
 		m.Delete(id)
 	}
-	return v, nil
+	return reply, nil
 }
 
-// mineGetLocal is mine.get without a master: all that there is is our own.
-func mineGetLocal(ctx context.Context, c *Call, a mineGetArgs, id string) (any, error) {
-	ret := &Map{}
-	hit, err := c.Run(ctx, "match."+a.TgtType, a.Tgt)
-	if err != nil || !Truth(hit) {
-		return ret, err
-	}
+func mineGetLocal(c *Call, a mineGetArgs) *Map {
+	ret := NewMap()
 	data, ok := loadData(c).Value("mine_cache").(*Map)
-	if !ok {
-		return ret, nil
+	if !ok || !matchExpression(c, a.TgtType, a.Tgt, "", matchSubject(c, nil)) {
+		return ret
 	}
-	funs, several := groupList(a.Fun), false
-	if _, isText := a.Fun.(string); !isText || len(funs) > 1 {
-		several = true
+	var funs []string
+	several := false
+	switch fun := a.Fun.(type) {
+	case string:
+		funs = strings.Split(fun, ",")
+		several = len(funs) > 1
+	case *List:
+		funs, several = toStrings(fun), true
 	}
 	for _, fun := range funs {
 		v, ok := data.Get(fun)
 		if !ok {
 			continue
 		}
-		if m, isMap := v.(*Map); isMap && m.Has(mineAclID) {
-			v = m.Value(mineAclData)
+		if m, ok := v.(*Map); ok && m.Has(mineACLMark) {
+			v = m.Value(mineACLData)
 		}
 		if several {
-			ret.Set(fun, NewMap(id, v))
+			ret.Set(fun, NewMap(c.Opts.Str("id"), v))
 		} else {
-			ret.Set(id, v)
+			ret.Set(c.Opts.Str("id"), v)
 		}
 	}
-	return ret, nil
+	return ret
 }
 
 type mineDeleteArgs struct{ Fun any }
 
 func mineDelete(ctx context.Context, c *Call, a mineDeleteArgs) (any, error) {
-	if mineLocal(c) {
-		data, _ := loadData(c).Value("mine_cache").(*Map)
-		if data == nil {
-			data = &Map{}
+	if c.Opts.Str("file_client") == "local" {
+		data, ok := loadData(c).Value("mine_cache").(*Map)
+		if !ok {
+			data = NewMap()
 		}
 		data.Delete(a.Fun)
-		return c.Run(ctx, "data.update", "mine_cache", data)
+		return mineLocal(c, data)
 	}
-	return mineRequest(ctx, c, NewMap("cmd", "_mine_delete", "id", c.Opts.Str("id"), "fun", a.Fun))
+	_, ok := mineRequest(ctx, c, NewMap("cmd", "_mine_delete", "id", c.Opts.Str("id"), "fun", a.Fun))
+	return ok, nil
 }
 
 func mineFlush(ctx context.Context, c *Call, _ noArgs) (any, error) {
-	if mineLocal(c) {
-		return c.Run(ctx, "data.update", "mine_cache", &Map{})
+	if c.Opts.Str("file_client") == "local" {
+		return mineLocal(c, NewMap())
 	}
-	return mineRequest(ctx, c, NewMap("cmd", "_mine_flush", "id", c.Opts.Str("id")))
+	_, ok := mineRequest(ctx, c, NewMap("cmd", "_mine_flush", "id", c.Opts.Str("id")))
+	return ok, nil
 }
 
 func mineValid(ctx context.Context, c *Call, _ noArgs) (any, error) {
-	funs, err := configuredMine(ctx, c)
-	if err != nil || funs.Len() == 0 {
+	entries, defs, err := mineEntries(ctx, c, nil)
+	if err != nil || defs.Len() == 0 {
 		return nil, err
 	}
-	out := &Map{}
-	for k, def := range funs.All() {
-		f := parseMineFunction(def)
-		name := f.name
-		if name == "" {
-			name = Str(k)
-		}
-		if !c.Has(ctx, name) {
-			c.Log.Error("Function " + name + " in mine_functions not available")
+	ret := NewMap()
+	for _, e := range entries {
+		if e.fun == "" {
+			def := defs.Value(e.alias)
+			if _, ok := def.(*Map); ok {
+				def = e.kw
+			}
+			ret.Set(e.alias, def)
 			continue
 		}
-		if f.name == "" {
-			out.Set(k, def)
+		l := NewList(e.args...)
+		for k, v := range e.kw.All() {
+			l.Append(NewMap(k, v))
+		}
+		ret.Set(e.alias, NewMap(e.fun, l))
+	}
+	return ret, nil
+}
+
+type mineGetDockerArgs struct {
+	Interfaces      any  `def:"None"`
+	Cidrs           any  `def:"None"`
+	WithContainerId bool `def:"False"`
+}
+
+func mineGetDocker(ctx context.Context, c *Call, a mineGetDockerArgs) (any, error) {
+	v, err := mineGet(ctx, c, mineGetArgs{Tgt: "*", Fun: "docker.ps", TgtType: "glob"})
+	if err != nil {
+		return nil, err
+	}
+	hosts, _ := v.(*Map)
+	ret := NewMap()
+	for _, v := range hosts.All() {
+		containers, _ := v.(*Map)
+		if containers == nil {
 			continue
 		}
-		args := NewList(f.args...)
-		for key, v := range f.kwargs.All() {
-			args.Append(NewMap(key, v))
+		ips, err := dockerHostIPs(containers.Map("host").Map("interfaces"), toItems(a.Interfaces), toItems(a.Cidrs))
+		if err != nil {
+			return nil, err
 		}
-		out.Set(k, NewMap(f.name, args))
-	}
-	return out, nil
-}
-
-func publishModule() Module {
-	return Module{
-		Doc: "Run functions on other minions through the master, as far as its options peer and peer_run allow.",
-		Funcs: Funcs{
-			"publish":   {run: publishPublish, doc: "Run a function on other minions and return what they returned.\n\nCLI Example:\n\n    salt system.example.com publish.publish '*' cmd.run 'ls -la /tmp'"},
-			"full_data": {run: publishFullData, doc: "As publish.publish, but return all that the minions told."},
-			"runner":    {run: publishRunner, doc: "Run a runner on the master and return what it returned."},
-		},
-	}
-}
-
-// publishArgs reads arg as YAML, and makes a list of it.
-func publishArgsOf(arg any) *List {
-	if s, ok := arg.(string); ok {
-		if v, err := ParseYAML([]byte(s)); err == nil {
-			switch v.(type) {
-			case *List, nil:
-				arg = v
-			default:
-				if strings.TrimSpace(s) == Str(v) || !strings.ContainsAny(s, "#") {
-					arg = v
-				}
+		for name, v := range containers.All() {
+			if box, ok := v.(*Map); ok && name != "host" {
+				addDockerPorts(ret, box, ips, a.WithContainerId)
 			}
 		}
 	}
-	switch v := arg.(type) {
-	case nil:
-		return &List{}
-	case *List:
-		return v
-	}
-	return NewList(arg)
+	return ret, nil
 }
 
-type publishArgs struct {
-	Tgt       any
-	Fun       string
-	Arg       any     `def:"None"`
-	TgtType   string  `def:"'glob'"`
-	Returner  any     `def:"''"`
-	Timeout   float64 `def:"5"`
-	ViaMaster any     `def:"None"`
-}
-
-// publishJob publishes a job and gathers its returns until all have come or the
-// time is over.
-func publishJob(ctx context.Context, c *Call, a publishArgs, full bool) (any, error) {
-	if c.Master == nil {
-		c.Log.Error("Cannot run publish commands without a connection to a salt master. No command sent.")
-		return &Map{}, nil
+// dockerHostIPs are the IPv4 addresses of a host, as far as they are wanted.
+func dockerHostIPs(interfaces *Map, names, cidrs []any) ([]string, error) {
+	if len(names) == 0 {
+		names = interfaces.Keys()
 	}
-	if strings.HasPrefix(a.Fun, "publish.") {
-		c.Log.Info("Cannot publish publish calls. Returning {}")
-		return &Map{}, nil
-	}
-	if via := a.ViaMaster; Truth(via) && !hasString(c.Opts.List("master"), Str(via)) {
-		return nil, InvocationErrorf("Could not find match for %s in list of configured masters %s when using `via_master` option", Str(via), strings.Join(c.Opts.List("master"), ", "))
-	}
-	form := "clean"
-	if full {
-		form = "full"
-	}
-	id := c.Opts.Str("id")
-	noParse, _ := c.Opts.Value("no_parse").(*List)
-	if noParse == nil {
-		noParse = &List{}
-	}
-	answer, err := c.Master.Request(ctx, NewMap("cmd", "minion_pub", "fun", a.Fun, "arg", publishArgsOf(a.Arg), "tgt", a.Tgt, "tgt_type", a.TgtType,
-		"ret", a.Returner, "tmo", int64(a.Timeout), "form", form, "id", id, "no_parse", noParse))
-	if err != nil {
-		return "'" + a.Fun + "' publish timed out", nil
-	}
-	job, _ := answer.(*Map)
-	if job.Len() == 0 {
-		return &Map{}, nil
-	}
-	waiting := map[string]bool{}
-	for _, m := range toItems(job.Value("minions")) {
-		waiting[Str(m)] = true
-	}
-	deadline := time.Now().Add(time.Duration(a.Timeout * float64(time.Second)))
-	got := &Map{}
-	for len(waiting) > 0 {
-		v, err := c.Master.Request(ctx, NewMap("cmd", "pub_ret", "id", id, "jid", job.Value("jid")))
-		if m, ok := v.(*Map); ok && err == nil {
-			got = m
+	var out []string
+	for _, name := range names {
+		info, _ := interfaces.Value(name).(*Map)
+		for _, v := range toItems(info.Value("inet")) {
+			m, _ := v.(*Map)
+			ip := m.Str("address")
+			wanted := len(cidrs) == 0
+			for _, cidr := range cidrs {
+				p, err := netip.ParsePrefix(Str(cidr))
+				if err != nil {
+					return nil, InvocationErrorf("cidrs: %s is no network", Str(cidr))
+				}
+				addr, err := netip.ParseAddr(ip)
+				wanted = wanted || err == nil && p.Contains(addr)
+			}
+			if wanted && !hasString(out, ip) {
+				out = append(out, ip)
+			}
 		}
-		all := true
-		for m := range waiting {
-			all = all && got.Has(m)
-		}
-		if all || time.Now().After(deadline) {
-			break
-		}
-		if !waitRetry(ctx, 300*time.Millisecond) {
-			return nil, ctx.Err()
-		}
-	}
-	if full {
-		return got, nil
-	}
-	out := &Map{}
-	for host, v := range got.All() {
-		m, _ := v.(*Map)
-		out.Set(host, m.Value("ret"))
 	}
 	return out, nil
 }
 
-func publishPublish(ctx context.Context, c *Call, a publishArgs) (any, error) {
-	return publishJob(ctx, c, a, false)
-}
-
-type publishFullArgs struct {
-	Tgt      any
-	Fun      string
-	Arg      any     `def:"None"`
-	TgtType  string  `def:"'glob'"`
-	Returner any     `def:"''"`
-	Timeout  float64 `def:"5"`
-}
-
-func publishFullData(ctx context.Context, c *Call, a publishFullArgs) (any, error) {
-	return publishJob(ctx, c, publishArgs{a.Tgt, a.Fun, a.Arg, a.TgtType, a.Returner, a.Timeout, nil}, true)
-}
-
-type publishRunnerArgs struct {
-	Fun     string
-	Arg     any     `def:"None"`
-	Timeout float64 `def:"5"`
-}
-
-func publishRunner(ctx context.Context, c *Call, a publishRunnerArgs) (any, error) {
-	if c.Master == nil {
-		return "No access to master. If using salt-call with --local, please remove.", nil
+// addDockerPorts adds the ports of one container that are reachable from outside.
+func addDockerPorts(ret, box *Map, ips []string, withID bool) {
+	image := box.Value("Image")
+	if !ret.Has(image) {
+		ret.Set(image, NewMap())
 	}
-	v, err := c.Master.Request(ctx, NewMap("cmd", "minion_runner", "fun", a.Fun, "arg", publishArgsOf(a.Arg), "tmo", int64(a.Timeout),
-		"id", c.Opts.Str("id"), "no_parse", &List{}))
-	if err != nil {
-		return "'" + a.Fun + "' runner publish timed out", nil
+	byImage, _ := ret.Value(image).(*Map)
+	for _, v := range toItems(box.Value("Ports")) {
+		port, _ := v.(*Map)
+		ip := port.Str("IP")
+		on := []string{ip}
+		switch ip {
+		case "":
+			continue // not exposed
+		case "0.0.0.0":
+			on = ips
+		}
+		for _, ip := range on {
+			if !byImage.Has("ipv4") {
+				byImage.Set("ipv4", NewMap())
+			}
+			byPort := byImage.Map("ipv4")
+			private := port.Value("PrivatePort")
+			list, _ := byPort.Value(private).(*List)
+			if list == nil {
+				list = NewList()
+				byPort.Set(private, list)
+			}
+			var value any = ip + ":" + Str(port.Value("PublicPort"))
+			if withID {
+				value = Tuple{value, box.Map("Info").Value("Id")}
+			}
+			known := false
+			for _, have := range list.Items {
+				known = known || Equal(have, value)
+			}
+			if !known {
+				list.Append(value)
+			}
+		}
 	}
-	return v, nil
 }
