@@ -57,7 +57,7 @@ func (m *Master) peerJob(q *minionRequest) *publishRequest {
 	}
 	job := &publishRequest{
 		fun: funText, arg: args, tgt: q.load.Value("tgt"), tgtType: q.load.Str("tgt_type"),
-		ret: Str(q.load.Value("ret")), from: q.id,
+		ret: Str(q.load.Value("ret")), from: q.id, user: currentUser(),
 	}
 	if job.tgtType == "" {
 		job.tgtType = "glob"
@@ -112,6 +112,10 @@ func (m *Master) cmdMinionPub(ctx context.Context, q *minionRequest) (any, error
 		return NewMap(), nil
 	}
 	pub, err := m.publish(ctx, job)
+	var nobody *noMinionsError
+	if errors.As(err, &nobody) {
+		return NewMap("jid", int64(0), "minions", NewList()), nil
+	}
 	if err != nil {
 		return NewMap(), err
 	}
@@ -173,8 +177,8 @@ func (m *Master) cmdPubRet(_ context.Context, q *minionRequest) (any, error) {
 		return NewMap(), nil
 	}
 	out := NewMap()
-	for id, v := range j.Returns.All() {
-		r := v.(*Map)
+	for _, id := range j.Returns.SortedKeys() {
+		r := j.Returns.Map(id)
 		e := NewMap("ret", r.Value("return"))
 		if v, ok := r.Get("out"); ok {
 			e.Set("out", v)
