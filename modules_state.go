@@ -193,7 +193,7 @@ func (r *stateRun) pillarErrors(kw *Map) *List {
 // pillarFailure is what functions that only show something do about such errors.
 func pillarFailure(c *Call, errs *List) error {
 	c.SetRetcode(exitStatePillar)
-	return ExecErrorf("Pillar failed to render: \n%s", strings.Join(texts(NewList(errs.Items[1:]...)), "\n"))
+	return ExecErrorf("Pillar failed to render. Additional info follows:\n\n- %s", strings.Join(texts(NewList(errs.Items[1:]...)), "\n- "))
 }
 
 // setStateRetcode sets the job's return code from the result of a run.
