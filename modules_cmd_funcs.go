@@ -175,16 +175,21 @@ func orEmpty(v any) any {
 	return v
 }
 
-// chrootPids lists the processes whose root lies in root.
+// chrootPids lists the processes whose root lies in root. Every process has its
+// root in "/", so that is never what is meant.
 func chrootPids(root string) []int {
+	root = filepath.Clean(root)
+	if root == "/" || !filepath.IsAbs(root) {
+		return nil
+	}
 	var pids []int
 	links, _ := filepath.Glob("/proc/[0-9]*/root")
 	for _, link := range links {
 		at, err := os.Readlink(link)
-		if err != nil || !strings.HasPrefix(at, root) {
+		if err != nil || at != root && !strings.HasPrefix(at, root+"/") {
 			continue
 		}
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(link))); err == nil {
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(link))); err == nil && pid > 1 && pid != os.Getpid() {
 			pids = append(pids, pid)
 		}
 	}

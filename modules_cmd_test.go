@@ -252,3 +252,12 @@ func TestSplitShell(t *testing.T) {
 		}
 	}
 }
+
+// Ending what runs in a chroot must never mean the whole machine.
+func TestChrootPidsNeverMeanEverybody(t *testing.T) {
+	for _, root := range []string{"/", "", ".", "//", "/..", "relative"} {
+		if pids := chrootPids(root); len(pids) > 0 {
+			t.Errorf("%q: %d processes", root, len(pids))
+		}
+	}
+}

@@ -325,6 +325,9 @@ type pkillArgs struct {
 }
 
 func psPkill(_ context.Context, _ *Call, a pkillArgs) (any, error) {
+	if Str(a.Pattern) == "" { // it is part of every name
+		return nil, InvocationErrorf("ps.pkill needs a pattern: an empty one means every process")
+	}
 	pids, err := findProcesses(pgrepArgs{Pattern: a.Pattern, User: a.User, Full: a.Full})
 	if err != nil {
 		return nil, err
