@@ -104,6 +104,9 @@ func cmdRunBg(ctx context.Context, c *Call, a cmdRunBgArgs) (any, error) {
 }
 
 func cmdRunChroot(ctx context.Context, c *Call, a cmdRunChrootArgs) (any, error) {
+	if root := filepath.Clean(a.Root); root == "/" || !filepath.IsAbs(root) {
+		return nil, InvocationErrorf("cmd.run_chroot: root must be an absolute path other than /, not %s", Repr(a.Root))
+	}
 	mount := func(args ...any) error {
 		_, err := c.RunKw(ctx, "mount.mount", args[:2], args[2].(*Map))
 		return err
