@@ -13,7 +13,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"math/rand/v2"
 	"os"
@@ -332,45 +331,4 @@ func syncFile(path string) error {
 	}
 	err = f.Sync()
 	return errors.Join(err, f.Close(), syncDir(filepath.Dir(path)))
-}
-
-// Returners: results that also go elsewhere, by the ret field of a job, the
-// return option or salt-call --return.
-
-// returnerFunc brings a return to where its users look for it.
-type returnerFunc func(ctx context.Context, env *Env, ret *Map, out io.Writer) error
-
-// returnerTable are the returners by name.
-func returnerTable() map[string]returnerFunc {
-	return map[string]returnerFunc{
-		"local": returnLocal,
-	}
-}
-
-// returnLocal prints a return, for trials.
-func returnLocal(_ context.Context, _ *Env, ret *Map, out io.Writer) error {
-	_, err := fmt.Fprintln(out, Repr(ret))
-	return err
-}
-
-// callReturners runs the named returners, each once. Their failures are logged
-// at level: the return itself does not depend on them.
-func callReturners(ctx context.Context, env *Env, names []string, ret *Map, out io.Writer, level slog.Level) {
-	table := returnerTable()
-	seen := map[string]bool{}
-	for _, name := range names {
-		name = strings.TrimSpace(name)
-		if name == "" || seen[name] {
-			continue
-		}
-		seen[name] = true
-		f, ok := table[name]
-		if !ok {
-			env.Log.Log(ctx, level, fmt.Sprintf("Returner %s.returner could not be loaded: '%s.returner' is not available.", name, name))
-			continue
-		}
-		if err := f(ctx, env, ret.Clone(), out); err != nil {
-			env.Log.Log(ctx, level, fmt.Sprintf("The return failed for job %s: %s: %v", ret.Str("jid"), name, err))
-		}
-	}
 }

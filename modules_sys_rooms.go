@@ -13,15 +13,6 @@ func sysRunners(ctx context.Context, c *Call) []sysEntry {
 	return sysFunctions(ctx, &inner)
 }
 
-// sysReturners lists the functions of returners: what a minion returns goes to
-// its master, and to nothing else.
-func sysReturners(context.Context, *Call) []sysEntry {
-	return []sysEntry{
-		{name: "local.event_return", doc: "Print an event of the bus.", sig: signatureOf("event"), modDoc: "Print what a job returned."},
-		{name: "local.returner", doc: "Print what a job returned.", sig: signatureOf("ret"), modDoc: "Print what a job returned."},
-	}
-}
-
 // sysRenderers lists the renderers, by name.
 func sysRenderers(context.Context, *Call) []sysEntry {
 	sig := signatureOf("data", "saltenv", "sls")
