@@ -12,6 +12,7 @@ func dailyStates() []moduleEntry {
 		{name: "cron", load: cronStates},
 		{name: "environ", load: environStates},
 		{name: "event", load: eventStates},
+		{name: "git", load: gitStates},
 		{name: "grains", load: grainsStates},
 		{name: "group", load: groupStates},
 		{name: "host", load: hostStates},
