@@ -35,6 +35,7 @@ func dailyModules() []moduleEntry {
 		{name: "localemod", virtual: "locale", load: localeModule},
 		{name: "system", load: systemModule},
 		{name: "ssh", load: sshModule},
+		{name: "git", load: gitModule},
 		{name: "key", load: keyModule},
 		{name: "minion", load: minionModule},
 		{name: "sdb", load: sdbModule},

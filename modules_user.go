@@ -385,8 +385,14 @@ func userPrimaryGroup(_ context.Context, c *Call, a nameArgs) (any, error) {
 	return Str(int64(u.gid)), nil
 }
 
-// quoteLocale is how GNU tools quote names in the C locale.
-func quoteLocale(s string) string { return "'" + s + "'" }
+// quoteLocale is how GNU tools quote names: with typographic marks where the
+// environment asks for UTF-8.
+func quoteLocale(s string) string {
+	if l := strings.ToLower(os.Getenv("LC_ALL")); strings.HasSuffix(l, "utf-8") || strings.HasSuffix(l, "utf8") {
+		return "\u2018" + s + "\u2019"
+	}
+	return "'" + s + "'"
+}
 
 // changeUser changes one attribute by usermod, or by f in the passwd file, and
 // says whether it has the value then.

@@ -1,0 +1,746 @@
+// Module git: clones and what is done in them, through git(1).
+//
+// The law of this room: each function builds a list of words (no shell) and hands
+// it to gitRun, which knows users, keys and how a failure is told; names and
+// passwords in URLs never show in errors or logs.
+package main
+
+import (
+	"context"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+func gitModule() Module {
+	return Module{
+		Doc: "Manage clones of git repositories.",
+		Virtual: func(context.Context, *Call) (bool, string) {
+			return which("git") != "", "The git execution module cannot be loaded: git unavailable."
+		},
+		Funcs: Funcs{
+			"version":               {run: gitVersion, doc: "Return the version of git."},
+			"clone":                 {run: gitClone, doc: "Clone a repository into cwd, or into name below it.\n\nCLI Example:\n\n    salt myminion git.clone /path/to/repo_parent_dir git://github.com/saltstack/salt.git"},
+			"init":                  {run: gitInit, doc: "Make a repository."},
+			"add":                   {run: gitAdd, doc: "Add files to the index."},
+			"rm":                    {run: gitRm, pyname: "rm_", doc: "Remove files."},
+			"commit":                {run: gitCommit, doc: "Commit what is in the index, or one file."},
+			"checkout":              {run: gitCheckout, doc: "Check a revision out."},
+			"branch":                {run: gitBranch, doc: "Make a branch, or what opts says: -d removes it."},
+			"list_branches":         {run: gitListBranches, doc: "List the branches, or those of remotes."},
+			"list_tags":             {run: gitListTags, doc: "List the tags."},
+			"tag":                   {run: gitTag, doc: "Make a tag."},
+			"fetch":                 {run: gitFetch, doc: "Fetch from a remote; return what is new, changed and gone."},
+			"pull":                  {run: gitPull, doc: "Pull."},
+			"push":                  {run: gitPush, doc: "Push a reference to a remote."},
+			"merge":                 {run: gitMerge, doc: "Merge a revision."},
+			"merge_base":            {run: gitMergeBase, doc: "Return the best common ancestors of commits; is_ancestor: whether the first is one of the\nsecond."},
+			"rebase":                {run: gitRebase, doc: "Rebase onto a revision."},
+			"reset":                 {run: gitReset, doc: "Reset, as opts says: '--hard origin/main'."},
+			"status":                {run: gitStatus, doc: "Return the files that are modified, new, deleted, untracked."},
+			"diff":                  {run: gitDiff, doc: "Return the difference of revisions, or to the working tree."},
+			"rev_parse":             {run: gitRevParse, doc: "Resolve a revision."},
+			"revision":              {run: gitRevision, doc: "Return the commit of a revision."},
+			"describe":              {run: gitDescribe, doc: "Describe a revision by the nearest tag."},
+			"current_branch":        {run: gitCurrentBranch, doc: "Return the branch that is checked out."},
+			"discard_local_changes": {run: gitDiscard, doc: "Undo changes of files that are not committed."},
+			"config_get":            {run: gitConfigGet, doc: "Return an option of git's configuration; all: all its values."},
+			"config_set":            {run: gitConfigSet, doc: "Set an option of git's configuration, with multivar to several values."},
+			"config_unset":          {run: gitConfigUnset, doc: "Remove an option of git's configuration."},
+			"remotes":               {run: gitRemotes, doc: "Return the remotes with their URLs."},
+			"remote_get":            {run: gitRemoteGet, doc: "Return the URLs of one remote."},
+			"remote_set":            {run: gitRemoteSet, doc: "Add a remote or change its URL."},
+			"ls_remote":             {run: gitLsRemote, doc: "Return the references of a remote with their commits."},
+			"remote_refs":           {run: gitRemoteRefs, doc: "Return the references of a URL with their commits."},
+			"symbolic_ref":          {run: gitSymbolicRef, doc: "Read, set or (opts=-d) remove a symbolic reference."},
+			"submodule":             {run: gitSubmodule, doc: "Run a command of git submodule."},
+			"stash":                 {run: gitStash, doc: "Stash changes, or what action says."},
+			"archive":               {run: gitArchive, doc: "Write an archive of a revision."},
+			"is_worktree":           {run: gitIsWorktree, doc: "Say whether a directory is a worktree that git worktree made."},
+			"worktree_add":          {run: gitWorktreeAdd, doc: "Add a worktree."},
+			"worktree_prune":        {run: gitWorktreePrune, doc: "Forget worktrees whose directories are gone."},
+		},
+	}
+}
+
+// gitCall is how a git command is run.
+type gitCall struct {
+	cwd      string
+	user     any
+	identity any
+	ignore   bool // the exit code is not the job's
+	soft     bool // a failure is no error
+	merge    bool
+	env      *Map
+}
+
+// redactURLs hides names and passwords in the URLs of a text.
+func redactURLs(s string) string {
+	return regexp.MustCompile(`(https?)://[^\s/@]+@`).ReplaceAllString(s, "$1://<redacted>@")
+}
+
+// gitRun runs git. The error of a failure has what git said.
+func gitRun(ctx context.Context, c *Call, g gitCall, args ...string) (cmdResult, error) {
+	o := toolOptions{ignore: g.ignore, merge: g.merge, quiet: true, env: g.env}
+	if Truth(g.user) {
+		o.runas = g.user
+	}
+	if g.cwd != "" {
+		o.cwd = g.cwd
+	}
+	identities := []string{""}
+	if Truth(g.identity) {
+		identities = namesOf(toItems(g.identity))
+	}
+	var r cmdResult
+	var problems []string
+	for _, id := range identities {
+		one := o
+		if id != "" {
+			path, done, err := gitIdentity(ctx, c, id, g.user)
+			if err != nil {
+				problems = append(problems, err.Error())
+				continue
+			}
+			one.env = &Map{}
+			if o.env != nil {
+				one.env = o.env.Clone()
+			}
+			one.env.Set("GIT_SSH_COMMAND", "ssh -oStrictHostKeyChecking=no -oUserKnownHostsFile=/dev/null -oControlPath=none -oBatchMode=yes -oIdentitiesOnly=yes -i "+quoteShell(path))
+			r, err = runSaltTool(ctx, c, one, append([]string{"git"}, args...)...)
+			done()
+			if err != nil {
+				return r, err
+			}
+		} else {
+			var err error
+			if r, err = runSaltTool(ctx, c, one, append([]string{"git"}, args...)...); err != nil {
+				return r, err
+			}
+		}
+		if !r.failed() {
+			return r, nil
+		}
+		text := r.stderr
+		if g.merge {
+			text = r.stdout
+		}
+		if text != "" {
+			problems = append(problems, redactURLs(text))
+		}
+	}
+	if g.soft {
+		return r, nil
+	}
+	if Truth(g.identity) {
+		return r, ExecErrorf("Unable to authenticate using identity file:\n\n%s", strings.Join(problems, "\n"))
+	}
+	msg := "Command '" + redactURLs("git "+strings.Join(args, " ")) + "' failed"
+	if len(problems) > 0 {
+		msg += ": " + problems[0]
+	}
+	return r, ExecErrorf("%s", msg)
+}
+
+// gitIdentity brings a key file to where ssh takes it; done removes a copy.
+func gitIdentity(ctx context.Context, c *Call, id string, user any) (path string, done func(), err error) {
+	nothing := func() {}
+	if !strings.Contains(id, "salt://") {
+		if !isFile(id) {
+			return "", nothing, ExecErrorf("The following identity file(s) were not found: %s", id)
+		}
+		return id, nothing, nil
+	}
+	cached, err := c.Run(ctx, "cp.cache_file", id)
+	if err != nil || !Truth(cached) {
+		return "", nothing, ExecErrorf("The following identity file(s) were not found: %s", id)
+	}
+	key, err := os.ReadFile(Str(cached))
+	if err != nil {
+		return "", nothing, osError(err)
+	}
+	f, err := os.CreateTemp("", "git-identity-")
+	if err != nil {
+		return "", nothing, osError(err)
+	}
+	defer f.Close()
+	done = func() { _ = os.Remove(f.Name()) }
+	if _, err := f.Write(key); err != nil {
+		done()
+		return "", nothing, osError(err)
+	}
+	if err := keepOwner(f.Name(), user); err != nil {
+		done()
+		return "", nothing, err
+	}
+	return f.Name(), done, nil
+}
+
+// gitWords splits options as a shell does.
+func gitWords(v any) ([]string, error) {
+	if !Truth(v) {
+		return nil, nil
+	}
+	if l, ok := v.(*List); ok {
+		return namesOf(l.Items), nil
+	}
+	words, err := splitShell(Str(v))
+	if err != nil {
+		return nil, InvocationErrorf("%s are no options: %s", Repr(v), err)
+	}
+	if len(words) > 0 && words[len(words)-1] == "--" {
+		words = words[:len(words)-1]
+	}
+	return words, nil
+}
+
+// gitDir is an absolute directory; ~ is the user's home.
+func gitDir(cwd string, user any) (string, error) {
+	if strings.HasPrefix(cwd, "~/") || cwd == "~" {
+		name := ""
+		if Truth(user) {
+			name = Str(user)
+		}
+		cwd = strings.TrimRight(homeOf(name), "/") + cwd[1:]
+	}
+	if !filepath.IsAbs(cwd) {
+		return "", InvocationErrorf("Path '%s' is not absolute", cwd)
+	}
+	return cwd, nil
+}
+
+// gitInDir runs a command in a clone, with opts after it and git_opts before.
+func gitInDir(ctx context.Context, c *Call, g gitCall, gitOpts, opts any, command string, rest ...string) (cmdResult, error) {
+	dir, err := gitDir(g.cwd, g.user)
+	if err != nil {
+		return cmdResult{}, err
+	}
+	g.cwd = dir
+	before, err := gitWords(gitOpts)
+	if err != nil {
+		return cmdResult{}, err
+	}
+	after, err := gitWords(opts)
+	if err != nil {
+		return cmdResult{}, err
+	}
+	args := append(before, command)
+	return gitRun(ctx, c, g, append(append(args, after...), rest...)...)
+}
+
+// gitText is gitInDir for what git writes.
+func gitText(ctx context.Context, c *Call, g gitCall, gitOpts, opts any, command string, rest ...string) (any, error) {
+	r, err := gitInDir(ctx, c, g, gitOpts, opts, command, rest...)
+	if err != nil {
+		return nil, err
+	}
+	return r.stdout, nil
+}
+
+// gitDone is gitInDir for what only works or does not.
+func gitDone(ctx context.Context, c *Call, g gitCall, gitOpts, opts any, command string, rest ...string) (any, error) {
+	_, err := gitInDir(ctx, c, g, gitOpts, opts, command, rest...)
+	return err == nil, err
+}
+
+// withUserinfo puts a name and a password into an HTTPS URL.
+func withUserinfo(address string, user, pass any) (string, error) {
+	if !Truth(user) && !Truth(pass) {
+		return address, nil
+	}
+	if !Truth(user) {
+		return "", InvocationErrorf("Basic Auth requires a username")
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "https" {
+		return "", InvocationErrorf("Basic Auth only supported for HTTPS")
+	}
+	u.User = url.User(Str(user))
+	if Truth(pass) {
+		u.User = url.UserPassword(Str(user), Str(pass))
+	}
+	return u.String(), nil
+}
+
+type gitVersionArgs struct {
+	Versioninfo bool `def:"False"`
+}
+
+func gitVersion(ctx context.Context, c *Call, a gitVersionArgs) (any, error) {
+	r, err := runSaltTool(ctx, c, toolOptions{}, "git", "--version")
+	if err != nil {
+		return nil, err
+	}
+	f := strings.Fields(r.stdout)
+	version := "unknown"
+	if len(f) >= 3 {
+		version = f[2]
+	}
+	if !a.Versioninfo {
+		return version, nil
+	}
+	parts := &List{}
+	for _, p := range strings.Split(version, ".") {
+		if n, ok := intText(p); ok {
+			parts.Append(n)
+		} else {
+			parts.Append(p)
+		}
+	}
+	return parts, nil
+}
+
+type gitCloneArgs struct {
+	Cwd            string
+	URL            any  `def:"None"`
+	Name           any  `def:"None"`
+	Opts           any  `def:"''"`
+	GitOpts        any  `def:"''"`
+	User           any  `def:"None"`
+	Password       any  `def:"None"`
+	Identity       any  `def:"None"`
+	HttpsUser      any  `def:"None"`
+	HttpsPass      any  `def:"None"`
+	IgnoreRetcode  bool `def:"False"`
+	Saltenv        any  `def:"'base'"`
+	OutputEncoding any  `def:"None"`
+}
+
+func gitClone(ctx context.Context, c *Call, a gitCloneArgs) (any, error) {
+	dir, err := gitDir(a.Cwd, a.User)
+	if err != nil {
+		return nil, err
+	}
+	if !Truth(a.URL) {
+		return nil, InvocationErrorf("Missing 'url' argument")
+	}
+	address, err := withUserinfo(Str(a.URL), a.HttpsUser, a.HttpsPass)
+	if err != nil {
+		return nil, err
+	}
+	target, at := dir, "/tmp"
+	if a.Name != nil {
+		target, at = Str(a.Name), dir
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return nil, osError(err)
+		}
+	}
+	return gitDone(ctx, c, gitCall{cwd: at, user: a.User, identity: a.Identity, ignore: a.IgnoreRetcode}, a.GitOpts, a.Opts, "clone", "--", address, target)
+}
+
+type gitInitArgs struct {
+	Cwd            string
+	Bare           bool `def:"False"`
+	Template       any  `def:"None"`
+	SeparateGitDir any  `def:"None"`
+	Shared         any  `def:"None"`
+	Opts           any  `def:"''"`
+	GitOpts        any  `def:"''"`
+	User           any  `def:"None"`
+	Password       any  `def:"None"`
+	IgnoreRetcode  bool `def:"False"`
+	OutputEncoding any  `def:"None"`
+}
+
+func gitInit(ctx context.Context, c *Call, a gitInitArgs) (any, error) {
+	dir, err := gitDir(a.Cwd, a.User)
+	if err != nil {
+		return nil, err
+	}
+	opts, err := gitWords(a.Opts)
+	if err != nil {
+		return nil, err
+	}
+	if a.Bare {
+		opts = append(opts, "--bare")
+	}
+	if a.Template != nil {
+		opts = append(opts, "--template="+Str(a.Template))
+	}
+	if a.SeparateGitDir != nil {
+		opts = append(opts, "--separate-git-dir="+Str(a.SeparateGitDir))
+	}
+	if v := a.Shared; v != nil && v != false {
+		word := Str(v)
+		if n, ok := v.(int64); ok && n != 0 {
+			word = "0" + word
+		} else if v == true {
+			word = "group"
+		}
+		opts = append(opts, "--shared="+word)
+	}
+	return gitText(ctx, c, gitCall{cwd: "/", user: a.User, ignore: a.IgnoreRetcode}, a.GitOpts, Strings(opts), "init", dir)
+}
+
+type gitFileArgs struct {
+	Cwd            string
+	Filename       any
+	Opts           any  `def:"''"`
+	GitOpts        any  `def:"''"`
+	User           any  `def:"None"`
+	Password       any  `def:"None"`
+	IgnoreRetcode  bool `def:"False"`
+	OutputEncoding any  `def:"None"`
+}
+
+func gitAdd(ctx context.Context, c *Call, a gitFileArgs) (any, error) {
+	return gitText(ctx, c, gitCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}, a.GitOpts, a.Opts, "add", "--verbose", "--", Str(a.Filename))
+}
+
+func gitRm(ctx context.Context, c *Call, a gitFileArgs) (any, error) {
+	return gitText(ctx, c, gitCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}, a.GitOpts, a.Opts, "rm", "--", Str(a.Filename))
+}
+
+type gitCommitArgs struct {
+	Cwd            string
+	Message        any
+	Opts           any  `def:"''"`
+	GitOpts        any  `def:"''"`
+	User           any  `def:"None"`
+	Password       any  `def:"None"`
+	Filename       any  `def:"None"`
+	IgnoreRetcode  bool `def:"False"`
+	OutputEncoding any  `def:"None"`
+}
+
+func gitCommit(ctx context.Context, c *Call, a gitCommitArgs) (any, error) {
+	rest := []string{"-m", Str(a.Message)}
+	if Truth(a.Filename) {
+		rest = append(rest, "--", Str(a.Filename))
+	}
+	return gitText(ctx, c, gitCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}, a.GitOpts, a.Opts, "commit", rest...)
+}
+
+type gitCheckoutArgs struct {
+	Cwd            string
+	Rev            any  `def:"None"`
+	Force          bool `def:"False"`
+	Opts           any  `def:"''"`
+	GitOpts        any  `def:"''"`
+	User           any  `def:"None"`
+	Password       any  `def:"None"`
+	IgnoreRetcode  bool `def:"False"`
+	OutputEncoding any  `def:"None"`
+}
+
+func gitCheckout(ctx context.Context, c *Call, a gitCheckoutArgs) (any, error) {
+	opts, err := gitWords(a.Opts)
+	if err != nil {
+		return nil, err
+	}
+	if a.Force && !hasString(opts, "--force") && !hasString(opts, "-f") {
+		opts = append([]string{"--force"}, opts...)
+	}
+	var rest []string
+	if a.Rev != nil {
+		rest = []string{Str(a.Rev)}
+	} else if !hasString(opts, "-b") && !hasString(opts, "-B") {
+		return nil, InvocationErrorf("'rev' argument is required unless -b or -B in opts")
+	}
+	return gitText(ctx, c, gitCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode, merge: true}, a.GitOpts, Strings(opts), "checkout", rest...)
+}
+
+type gitNameArgs struct {
+	Cwd            string
+	Name           any  `def:"None"`
+	Opts           any  `def:"''"`
+	GitOpts        any  `def:"''"`
+	User           any  `def:"None"`
+	Password       any  `def:"None"`
+	IgnoreRetcode  bool `def:"False"`
+	OutputEncoding any  `def:"None"`
+}
+
+func oneWord(v any) []string {
+	if v == nil {
+		return nil
+	}
+	return []string{Str(v)}
+}
+
+func gitBranch(ctx context.Context, c *Call, a gitNameArgs) (any, error) {
+	return gitDone(ctx, c, gitCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}, a.GitOpts, a.Opts, "branch", oneWord(a.Name)...)
+}
+
+type gitListBranchesArgs struct {
+	Cwd            string
+	Remote         bool `def:"False"`
+	User           any  `def:"None"`
+	Password       any  `def:"None"`
+	IgnoreRetcode  bool `def:"False"`
+	OutputEncoding any  `def:"None"`
+}
+
+func gitRefs(ctx context.Context, c *Call, g gitCall, where string) (any, error) {
+	r, err := gitInDir(ctx, c, g, nil, nil, "for-each-ref", "--format", "%(refname:short)", where)
+	if err != nil {
+		return nil, err
+	}
+	return Strings(pyLines(r.stdout, false)), nil
+}
+
+func gitListBranches(ctx context.Context, c *Call, a gitListBranchesArgs) (any, error) {
+	where := "refs/heads/"
+	if a.Remote {
+		where = "refs/remotes/"
+	}
+	return gitRefs(ctx, c, gitCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}, where)
+}
+
+type gitCwdArgs struct {
+	Cwd            string
+	User           any  `def:"None"`
+	Password       any  `def:"None"`
+	IgnoreRetcode  bool `def:"False"`
+	OutputEncoding any  `def:"None"`
+}
+
+func (a gitCwdArgs) call() gitCall { return gitCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode} }
+
+func gitListTags(ctx context.Context, c *Call, a gitCwdArgs) (any, error) {
+	return gitRefs(ctx, c, a.call(), "refs/tags/")
+}
+
+type gitTagArgs struct {
+	Cwd            string
+	Name           any
+	Ref            any  `def:"'HEAD'"`
+	Message        any  `def:"None"`
+	Opts           any  `def:"''"`
+	GitOpts        any  `def:"''"`
+	User           any  `def:"None"`
+	Password       any  `def:"None"`
+	IgnoreRetcode  bool `def:"False"`
+	OutputEncoding any  `def:"None"`
+}
+
+func gitTag(ctx context.Context, c *Call, a gitTagArgs) (any, error) {
+	opts, err := gitWords(a.Opts)
+	if err != nil {
+		return nil, err
+	}
+	if Truth(a.Message) {
+		opts = append(opts, "-m", Str(a.Message))
+	}
+	rest := []string{Str(a.Name)}
+	if !hasString(opts, "-d") && !hasString(opts, "--delete") {
+		rest = append(rest, Str(a.Ref))
+	}
+	return gitText(ctx, c, gitCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}, a.GitOpts, Strings(opts), "tag", rest...)
+}
+
+type gitFetchArgs struct {
+	Cwd            string
+	Remote         any  `def:"None"`
+	Force          bool `def:"False"`
+	Refspecs       any  `def:"None"`
+	Opts           any  `def:"''"`
+	GitOpts        any  `def:"''"`
+	User           any  `def:"None"`
+	Password       any  `def:"None"`
+	Identity       any  `def:"None"`
+	IgnoreRetcode  bool `def:"False"`
+	Saltenv        any  `def:"'base'"`
+	OutputEncoding any  `def:"None"`
+}
+
+func gitFetch(ctx context.Context, c *Call, a gitFetchArgs) (any, error) {
+	opts, err := gitWords(a.Opts)
+	if err != nil {
+		return nil, err
+	}
+	if a.Force {
+		opts = append([]string{"--force"}, opts...)
+	}
+	rest := oneWord(a.Remote)
+	if a.Refspecs != nil {
+		for _, spec := range groupList(a.Refspecs) {
+			rest = append(rest, strings.TrimSpace(spec))
+		}
+	}
+	r, err := gitInDir(ctx, c, gitCall{cwd: a.Cwd, user: a.User, identity: a.Identity, ignore: a.IgnoreRetcode, merge: true}, a.GitOpts, Strings(opts), "fetch", rest...)
+	if err != nil {
+		return nil, err
+	}
+	return parseGitFetch(r.stdout), nil
+}
+
+// parseGitFetch reads which references are new, changed and gone.
+func parseGitFetch(out string) *Map {
+	ret := &Map{}
+	put := func(kind, key string, v any) {
+		m := ret.Map(kind)
+		if m == nil {
+			m = &Map{}
+			ret.Set(kind, m)
+		}
+		m.Set(key, v)
+	}
+	line := regexp.MustCompile(`[\s*]*(?:([0-9a-f]+)\.\.([0-9a-f]+)|\[(?:new (tag|branch)|tag update)\]|\[deleted\])\s+(?:\(none\)|(\S+))\s+->\s+(\S+)`)
+	for _, l := range pyLines(out, false) {
+		m := line.FindStringSubmatch(l)
+		switch {
+		case m == nil:
+		case strings.Contains(l, "[deleted]"):
+			deleted, _ := ret.Value("deleted").(*List)
+			if deleted == nil {
+				deleted = &List{}
+				ret.Set("deleted", deleted)
+			}
+			deleted.Append(m[5])
+		case m[3] == "branch":
+			put("new branches", m[5], nil)
+		case m[3] == "tag":
+			put("new tags", m[5], nil)
+		case m[1] != "":
+			put("updated branches", m[5], NewMap("old", m[1], "new", m[2]))
+		}
+	}
+	for _, kind := range []string{"new branches", "new tags"} {
+		if m := ret.Map(kind); m != nil {
+			ret.Set(kind, NewList(m.Keys()...))
+		}
+	}
+	return ret
+}
+
+type gitOptsArgs struct {
+	Cwd            string
+	Opts           any  `def:"''"`
+	GitOpts        any  `def:"''"`
+	User           any  `def:"None"`
+	Password       any  `def:"None"`
+	Identity       any  `def:"None"`
+	IgnoreRetcode  bool `def:"False"`
+	Saltenv        any  `def:"'base'"`
+	OutputEncoding any  `def:"None"`
+}
+
+func gitPull(ctx context.Context, c *Call, a gitOptsArgs) (any, error) {
+	return gitText(ctx, c, gitCall{cwd: a.Cwd, user: a.User, identity: a.Identity, ignore: a.IgnoreRetcode}, a.GitOpts, a.Opts, "pull")
+}
+
+func gitReset(ctx context.Context, c *Call, a gitOptsArgs) (any, error) {
+	return gitText(ctx, c, gitCall{cwd: a.Cwd, user: a.User, identity: a.Identity, ignore: a.IgnoreRetcode}, a.GitOpts, a.Opts, "reset")
+}
+
+type gitPushArgs struct {
+	Cwd            string
+	Remote         any  `def:"None"`
+	Ref            any  `def:"None"`
+	Opts           any  `def:"''"`
+	GitOpts        any  `def:"''"`
+	User           any  `def:"None"`
+	Password       any  `def:"None"`
+	Identity       any  `def:"None"`
+	IgnoreRetcode  bool `def:"False"`
+	Saltenv        any  `def:"'base'"`
+	OutputEncoding any  `def:"None"`
+}
+
+func gitPush(ctx context.Context, c *Call, a gitPushArgs) (any, error) {
+	rest := append(oneWord(a.Remote), oneWord(a.Ref)...)
+	return gitText(ctx, c, gitCall{cwd: a.Cwd, user: a.User, identity: a.Identity, ignore: a.IgnoreRetcode, merge: true}, a.GitOpts, a.Opts, "push", rest...)
+}
+
+type gitRevArgs struct {
+	Cwd            string
+	Rev            any  `def:"None"`
+	Opts           any  `def:"''"`
+	GitOpts        any  `def:"''"`
+	User           any  `def:"None"`
+	Password       any  `def:"None"`
+	Identity       any  `def:"None"`
+	IgnoreRetcode  bool `def:"False"`
+	OutputEncoding any  `def:"None"`
+}
+
+func (a gitRevArgs) call() gitCall {
+	return gitCall{cwd: a.Cwd, user: a.User, identity: a.Identity, ignore: a.IgnoreRetcode}
+}
+
+func gitMerge(ctx context.Context, c *Call, a gitRevArgs) (any, error) {
+	return gitText(ctx, c, a.call(), a.GitOpts, a.Opts, "merge", oneWord(a.Rev)...)
+}
+
+func gitRevParse(ctx context.Context, c *Call, a gitRevArgs) (any, error) {
+	return gitText(ctx, c, a.call(), a.GitOpts, a.Opts, "rev-parse", oneWord(a.Rev)...)
+}
+
+func gitRebase(ctx context.Context, c *Call, a gitRevArgs) (any, error) {
+	if a.Rev == nil {
+		a.Rev = "master"
+	}
+	return gitText(ctx, c, a.call(), a.GitOpts, a.Opts, "rebase", strings.Fields(Str(a.Rev))...)
+}
+
+type gitMergeBaseArgs struct {
+	Cwd            string
+	Refs           any  `def:"None"`
+	Octopus        bool `def:"False"`
+	IsAncestor     bool `def:"False"`
+	Independent    bool `def:"False"`
+	ForkPoint      any  `def:"None"`
+	Opts           any  `def:"''"`
+	GitOpts        any  `def:"''"`
+	User           any  `def:"None"`
+	Password       any  `def:"None"`
+	IgnoreRetcode  bool `def:"False"`
+	OutputEncoding any  `def:"None"`
+}
+
+func gitMergeBase(ctx context.Context, c *Call, a gitMergeBaseArgs) (any, error) {
+	var rest []string
+	switch {
+	case a.Octopus:
+		rest = append(rest, "--octopus")
+	case a.IsAncestor:
+		rest = append(rest, "--is-ancestor")
+	case a.Independent:
+		rest = append(rest, "--independent")
+	case a.ForkPoint != nil:
+		rest = append(rest, "--fork-point", Str(a.ForkPoint))
+	}
+	if a.Refs != nil {
+		rest = append(rest, groupList(a.Refs)...)
+	}
+	r, err := gitInDir(ctx, c, gitCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode || a.IsAncestor, soft: a.IsAncestor}, a.GitOpts, a.Opts, "merge-base", rest...)
+	if err != nil {
+		return nil, err
+	}
+	if a.IsAncestor {
+		return !r.failed(), nil
+	}
+	all := pyLines(r.stdout, false)
+	if len(all) == 1 {
+		return all[0], nil
+	}
+	return Strings(all), nil
+}
+
+func gitStatus(ctx context.Context, c *Call, a gitCwdArgs) (any, error) {
+	r, err := gitInDir(ctx, c, a.call(), nil, nil, "status", "-z", "--porcelain")
+	if err != nil {
+		return nil, err
+	}
+	names := map[string]string{"M": "modified", "A": "new", "D": "deleted", "??": "untracked"}
+	ret := &Map{}
+	for _, item := range strings.Split(r.stdout, "\x00") {
+		state, file, ok := strings.Cut(strings.TrimLeft(item, " "), " ")
+		if file = strings.TrimLeft(file, " "); !ok || file == "" {
+			continue
+		}
+		if n, ok := names[state]; ok {
+			state = n
+		}
+		l, _ := ret.Value(state).(*List)
+		if l == nil {
+			l = &List{}
+			ret.Set(state, l)
+		}
+		l.Append(file)
+	}
+	return ret, nil
+}
