@@ -1,7 +1,7 @@
 // Module git: clones and what is done in them, through git(1).
 //
 // The law of this room: each function builds a list of words (no shell) and hands
-// it to gitRun, which knows users, keys and how a failure is told; names and
+// it to gitModRun, which knows users, keys and how a failure is told; names and
 // passwords in URLs never show in errors or logs.
 package main
 
@@ -21,52 +21,52 @@ func gitModule() Module {
 			return which("git") != "", "The git execution module cannot be loaded: git unavailable."
 		},
 		Funcs: Funcs{
-			"version":               {run: gitVersion, doc: "Return the version of git."},
-			"clone":                 {run: gitClone, doc: "Clone a repository into cwd, or into name below it.\n\nCLI Example:\n\n    salt myminion git.clone /path/to/repo_parent_dir git://github.com/saltstack/salt.git"},
-			"init":                  {run: gitInit, doc: "Make a repository."},
-			"add":                   {run: gitAdd, doc: "Add files to the index."},
-			"rm":                    {run: gitRm, pyname: "rm_", doc: "Remove files."},
-			"commit":                {run: gitCommit, doc: "Commit what is in the index, or one file."},
-			"checkout":              {run: gitCheckout, doc: "Check a revision out."},
-			"branch":                {run: gitBranch, doc: "Make a branch, or what opts says: -d removes it."},
-			"list_branches":         {run: gitListBranches, doc: "List the branches, or those of remotes."},
-			"list_tags":             {run: gitListTags, doc: "List the tags."},
-			"tag":                   {run: gitTag, doc: "Make a tag."},
-			"fetch":                 {run: gitFetch, doc: "Fetch from a remote; return what is new, changed and gone."},
-			"pull":                  {run: gitPull, doc: "Pull."},
-			"push":                  {run: gitPush, doc: "Push a reference to a remote."},
-			"merge":                 {run: gitMerge, doc: "Merge a revision."},
-			"merge_base":            {run: gitMergeBase, doc: "Return the best common ancestors of commits; is_ancestor: whether the first is one of the\nsecond."},
-			"rebase":                {run: gitRebase, doc: "Rebase onto a revision."},
-			"reset":                 {run: gitReset, doc: "Reset, as opts says: '--hard origin/main'."},
-			"status":                {run: gitStatus, doc: "Return the files that are modified, new, deleted, untracked."},
-			"diff":                  {run: gitDiff, doc: "Return the difference of revisions, or to the working tree."},
-			"rev_parse":             {run: gitRevParse, doc: "Resolve a revision."},
-			"revision":              {run: gitRevision, doc: "Return the commit of a revision."},
-			"describe":              {run: gitDescribe, doc: "Describe a revision by the nearest tag."},
-			"current_branch":        {run: gitCurrentBranch, doc: "Return the branch that is checked out."},
-			"discard_local_changes": {run: gitDiscard, doc: "Undo changes of files that are not committed."},
-			"config_get":            {run: gitConfigGet, doc: "Return an option of git's configuration; all: all its values."},
-			"config_set":            {run: gitConfigSet, doc: "Set an option of git's configuration, with multivar to several values."},
-			"config_unset":          {run: gitConfigUnset, doc: "Remove an option of git's configuration."},
-			"remotes":               {run: gitRemotes, doc: "Return the remotes with their URLs."},
-			"remote_get":            {run: gitRemoteGet, doc: "Return the URLs of one remote."},
-			"remote_set":            {run: gitRemoteSet, doc: "Add a remote or change its URL."},
-			"ls_remote":             {run: gitLsRemote, doc: "Return the references of a remote with their commits."},
-			"remote_refs":           {run: gitRemoteRefs, doc: "Return the references of a URL with their commits."},
-			"symbolic_ref":          {run: gitSymbolicRef, doc: "Read, set or (opts=-d) remove a symbolic reference."},
-			"submodule":             {run: gitSubmodule, doc: "Run a command of git submodule."},
-			"stash":                 {run: gitStash, doc: "Stash changes, or what action says."},
-			"archive":               {run: gitArchive, doc: "Write an archive of a revision."},
-			"is_worktree":           {run: gitIsWorktree, doc: "Say whether a directory is a worktree that git worktree made."},
-			"worktree_add":          {run: gitWorktreeAdd, doc: "Add a worktree."},
-			"worktree_prune":        {run: gitWorktreePrune, doc: "Forget worktrees whose directories are gone."},
+			"version":               {run: gitModVersion, doc: "Return the version of git."},
+			"clone":                 {run: gitModClone, doc: "Clone a repository into cwd, or into name below it.\n\nCLI Example:\n\n    salt myminion git.clone /path/to/repo_parent_dir git://github.com/saltstack/salt.git"},
+			"init":                  {run: gitModInit, doc: "Make a repository."},
+			"add":                   {run: gitModAdd, doc: "Add files to the index."},
+			"rm":                    {run: gitModRm, pyname: "rm_", doc: "Remove files."},
+			"commit":                {run: gitModCommit, doc: "Commit what is in the index, or one file."},
+			"checkout":              {run: gitModCheckout, doc: "Check a revision out."},
+			"branch":                {run: gitModBranch, doc: "Make a branch, or what opts says: -d removes it."},
+			"list_branches":         {run: gitModListBranches, doc: "List the branches, or those of remotes."},
+			"list_tags":             {run: gitModListTags, doc: "List the tags."},
+			"tag":                   {run: gitModTag, doc: "Make a tag."},
+			"fetch":                 {run: gitModFetch, doc: "Fetch from a remote; return what is new, changed and gone."},
+			"pull":                  {run: gitModPull, doc: "Pull."},
+			"push":                  {run: gitModPush, doc: "Push a reference to a remote."},
+			"merge":                 {run: gitModMerge, doc: "Merge a revision."},
+			"merge_base":            {run: gitModMergeBase, doc: "Return the best common ancestors of commits; is_ancestor: whether the first is one of the\nsecond."},
+			"rebase":                {run: gitModRebase, doc: "Rebase onto a revision."},
+			"reset":                 {run: gitModReset, doc: "Reset, as opts says: '--hard origin/main'."},
+			"status":                {run: gitModStatus, doc: "Return the files that are modified, new, deleted, untracked."},
+			"diff":                  {run: gitModDiff, doc: "Return the difference of revisions, or to the working tree."},
+			"rev_parse":             {run: gitModRevParse, doc: "Resolve a revision."},
+			"revision":              {run: gitModRevision, doc: "Return the commit of a revision."},
+			"describe":              {run: gitModDescribe, doc: "Describe a revision by the nearest tag."},
+			"current_branch":        {run: gitModCurrentBranch, doc: "Return the branch that is checked out."},
+			"discard_local_changes": {run: gitModDiscard, doc: "Undo changes of files that are not committed."},
+			"config_get":            {run: gitModConfigGet, doc: "Return an option of git's configuration; all: all its values."},
+			"config_set":            {run: gitModConfigSet, doc: "Set an option of git's configuration, with multivar to several values."},
+			"config_unset":          {run: gitModConfigUnset, doc: "Remove an option of git's configuration."},
+			"remotes":               {run: gitModRemotes, doc: "Return the remotes with their URLs."},
+			"remote_get":            {run: gitModRemoteGet, doc: "Return the URLs of one remote."},
+			"remote_set":            {run: gitModRemoteSet, doc: "Add a remote or change its URL."},
+			"ls_remote":             {run: gitModLsRemote, doc: "Return the references of a remote with their commits."},
+			"remote_refs":           {run: gitModRemoteRefs, doc: "Return the references of a URL with their commits."},
+			"symbolic_ref":          {run: gitModSymbolicRef, doc: "Read, set or (opts=-d) remove a symbolic reference."},
+			"submodule":             {run: gitModSubmodule, doc: "Run a command of git submodule."},
+			"stash":                 {run: gitModStash, doc: "Stash changes, or what action says."},
+			"archive":               {run: gitModArchive, doc: "Write an archive of a revision."},
+			"is_worktree":           {run: gitModIsWorktree, doc: "Say whether a directory is a worktree that git worktree made."},
+			"worktree_add":          {run: gitModWorktreeAdd, doc: "Add a worktree."},
+			"worktree_prune":        {run: gitModWorktreePrune, doc: "Forget worktrees whose directories are gone."},
 		},
 	}
 }
 
-// gitCall is how a git command is run.
-type gitCall struct {
+// gitModCall is how a git command is run.
+type gitModCall struct {
 	cwd      string
 	user     any
 	identity any
@@ -81,8 +81,8 @@ func redactURLs(s string) string {
 	return regexp.MustCompile(`(https?)://[^\s/@]+@`).ReplaceAllString(s, "$1://<redacted>@")
 }
 
-// gitRun runs git. The error of a failure has what git said.
-func gitRun(ctx context.Context, c *Call, g gitCall, args ...string) (cmdResult, error) {
+// gitModRun runs git. The error of a failure has what git said.
+func gitModRun(ctx context.Context, c *Call, g gitModCall, args ...string) (cmdResult, error) {
 	o := toolOptions{ignore: g.ignore, merge: g.merge, quiet: true, env: g.env}
 	if Truth(g.user) {
 		o.runas = g.user
@@ -99,7 +99,7 @@ func gitRun(ctx context.Context, c *Call, g gitCall, args ...string) (cmdResult,
 	for _, id := range identities {
 		one := o
 		if id != "" {
-			path, done, err := gitIdentity(ctx, c, id, g.user)
+			path, done, err := gitModIdentity(ctx, c, id, g.user)
 			if err != nil {
 				problems = append(problems, err.Error())
 				continue
@@ -144,8 +144,8 @@ func gitRun(ctx context.Context, c *Call, g gitCall, args ...string) (cmdResult,
 	return r, ExecErrorf("%s", msg)
 }
 
-// gitIdentity brings a key file to where ssh takes it; done removes a copy.
-func gitIdentity(ctx context.Context, c *Call, id string, user any) (path string, done func(), err error) {
+// gitModIdentity brings a key file to where ssh takes it; done removes a copy.
+func gitModIdentity(ctx context.Context, c *Call, id string, user any) (path string, done func(), err error) {
 	nothing := func() {}
 	if !strings.Contains(id, "salt://") {
 		if !isFile(id) {
@@ -178,8 +178,8 @@ func gitIdentity(ctx context.Context, c *Call, id string, user any) (path string
 	return f.Name(), done, nil
 }
 
-// gitWords splits options as a shell does.
-func gitWords(v any) ([]string, error) {
+// gitModWords splits options as a shell does.
+func gitModWords(v any) ([]string, error) {
 	if !Truth(v) {
 		return nil, nil
 	}
@@ -196,8 +196,8 @@ func gitWords(v any) ([]string, error) {
 	return words, nil
 }
 
-// gitDir is an absolute directory; ~ is the user's home.
-func gitDir(cwd string, user any) (string, error) {
+// gitModDir is an absolute directory; ~ is the user's home.
+func gitModDir(cwd string, user any) (string, error) {
 	if strings.HasPrefix(cwd, "~/") || cwd == "~" {
 		name := ""
 		if Truth(user) {
@@ -211,37 +211,37 @@ func gitDir(cwd string, user any) (string, error) {
 	return cwd, nil
 }
 
-// gitInDir runs a command in a clone, with opts after it and git_opts before.
-func gitInDir(ctx context.Context, c *Call, g gitCall, gitOpts, opts any, command string, rest ...string) (cmdResult, error) {
-	dir, err := gitDir(g.cwd, g.user)
+// gitModInDir runs a command in a clone, with opts after it and git_opts before.
+func gitModInDir(ctx context.Context, c *Call, g gitModCall, gitModOpts, opts any, command string, rest ...string) (cmdResult, error) {
+	dir, err := gitModDir(g.cwd, g.user)
 	if err != nil {
 		return cmdResult{}, err
 	}
 	g.cwd = dir
-	before, err := gitWords(gitOpts)
+	before, err := gitModWords(gitModOpts)
 	if err != nil {
 		return cmdResult{}, err
 	}
-	after, err := gitWords(opts)
+	after, err := gitModWords(opts)
 	if err != nil {
 		return cmdResult{}, err
 	}
 	args := append(before, command)
-	return gitRun(ctx, c, g, append(append(args, after...), rest...)...)
+	return gitModRun(ctx, c, g, append(append(args, after...), rest...)...)
 }
 
-// gitText is gitInDir for what git writes.
-func gitText(ctx context.Context, c *Call, g gitCall, gitOpts, opts any, command string, rest ...string) (any, error) {
-	r, err := gitInDir(ctx, c, g, gitOpts, opts, command, rest...)
+// gitModText is gitModInDir for what git writes.
+func gitModText(ctx context.Context, c *Call, g gitModCall, gitModOpts, opts any, command string, rest ...string) (any, error) {
+	r, err := gitModInDir(ctx, c, g, gitModOpts, opts, command, rest...)
 	if err != nil {
 		return nil, err
 	}
 	return r.stdout, nil
 }
 
-// gitDone is gitInDir for what only works or does not.
-func gitDone(ctx context.Context, c *Call, g gitCall, gitOpts, opts any, command string, rest ...string) (any, error) {
-	_, err := gitInDir(ctx, c, g, gitOpts, opts, command, rest...)
+// gitModDone is gitModInDir for what only works or does not.
+func gitModDone(ctx context.Context, c *Call, g gitModCall, gitModOpts, opts any, command string, rest ...string) (any, error) {
+	_, err := gitModInDir(ctx, c, g, gitModOpts, opts, command, rest...)
 	return err == nil, err
 }
 
@@ -264,11 +264,11 @@ func withUserinfo(address string, user, pass any) (string, error) {
 	return u.String(), nil
 }
 
-type gitVersionArgs struct {
+type gitModVersionArgs struct {
 	Versioninfo bool `def:"False"`
 }
 
-func gitVersion(ctx context.Context, c *Call, a gitVersionArgs) (any, error) {
+func gitModVersion(ctx context.Context, c *Call, a gitModVersionArgs) (any, error) {
 	r, err := runSaltTool(ctx, c, toolOptions{}, "git", "--version")
 	if err != nil {
 		return nil, err
@@ -292,7 +292,7 @@ func gitVersion(ctx context.Context, c *Call, a gitVersionArgs) (any, error) {
 	return parts, nil
 }
 
-type gitCloneArgs struct {
+type gitModCloneArgs struct {
 	Cwd            string
 	URL            any  `def:"None"`
 	Name           any  `def:"None"`
@@ -308,8 +308,8 @@ type gitCloneArgs struct {
 	OutputEncoding any  `def:"None"`
 }
 
-func gitClone(ctx context.Context, c *Call, a gitCloneArgs) (any, error) {
-	dir, err := gitDir(a.Cwd, a.User)
+func gitModClone(ctx context.Context, c *Call, a gitModCloneArgs) (any, error) {
+	dir, err := gitModDir(a.Cwd, a.User)
 	if err != nil {
 		return nil, err
 	}
@@ -327,10 +327,10 @@ func gitClone(ctx context.Context, c *Call, a gitCloneArgs) (any, error) {
 			return nil, osError(err)
 		}
 	}
-	return gitDone(ctx, c, gitCall{cwd: at, user: a.User, identity: a.Identity, ignore: a.IgnoreRetcode}, a.GitOpts, a.Opts, "clone", "--", address, target)
+	return gitModDone(ctx, c, gitModCall{cwd: at, user: a.User, identity: a.Identity, ignore: a.IgnoreRetcode}, a.GitOpts, a.Opts, "clone", "--", address, target)
 }
 
-type gitInitArgs struct {
+type gitModInitArgs struct {
 	Cwd            string
 	Bare           bool `def:"False"`
 	Template       any  `def:"None"`
@@ -344,12 +344,12 @@ type gitInitArgs struct {
 	OutputEncoding any  `def:"None"`
 }
 
-func gitInit(ctx context.Context, c *Call, a gitInitArgs) (any, error) {
-	dir, err := gitDir(a.Cwd, a.User)
+func gitModInit(ctx context.Context, c *Call, a gitModInitArgs) (any, error) {
+	dir, err := gitModDir(a.Cwd, a.User)
 	if err != nil {
 		return nil, err
 	}
-	opts, err := gitWords(a.Opts)
+	opts, err := gitModWords(a.Opts)
 	if err != nil {
 		return nil, err
 	}
@@ -371,10 +371,10 @@ func gitInit(ctx context.Context, c *Call, a gitInitArgs) (any, error) {
 		}
 		opts = append(opts, "--shared="+word)
 	}
-	return gitText(ctx, c, gitCall{cwd: "/", user: a.User, ignore: a.IgnoreRetcode}, a.GitOpts, Strings(opts), "init", dir)
+	return gitModText(ctx, c, gitModCall{cwd: "/", user: a.User, ignore: a.IgnoreRetcode}, a.GitOpts, Strings(opts), "init", dir)
 }
 
-type gitFileArgs struct {
+type gitModFileArgs struct {
 	Cwd            string
 	Filename       any
 	Opts           any  `def:"''"`
@@ -385,15 +385,15 @@ type gitFileArgs struct {
 	OutputEncoding any  `def:"None"`
 }
 
-func gitAdd(ctx context.Context, c *Call, a gitFileArgs) (any, error) {
-	return gitText(ctx, c, gitCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}, a.GitOpts, a.Opts, "add", "--verbose", "--", Str(a.Filename))
+func gitModAdd(ctx context.Context, c *Call, a gitModFileArgs) (any, error) {
+	return gitModText(ctx, c, gitModCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}, a.GitOpts, a.Opts, "add", "--verbose", "--", Str(a.Filename))
 }
 
-func gitRm(ctx context.Context, c *Call, a gitFileArgs) (any, error) {
-	return gitText(ctx, c, gitCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}, a.GitOpts, a.Opts, "rm", "--", Str(a.Filename))
+func gitModRm(ctx context.Context, c *Call, a gitModFileArgs) (any, error) {
+	return gitModText(ctx, c, gitModCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}, a.GitOpts, a.Opts, "rm", "--", Str(a.Filename))
 }
 
-type gitCommitArgs struct {
+type gitModCommitArgs struct {
 	Cwd            string
 	Message        any
 	Opts           any  `def:"''"`
@@ -405,15 +405,15 @@ type gitCommitArgs struct {
 	OutputEncoding any  `def:"None"`
 }
 
-func gitCommit(ctx context.Context, c *Call, a gitCommitArgs) (any, error) {
+func gitModCommit(ctx context.Context, c *Call, a gitModCommitArgs) (any, error) {
 	rest := []string{"-m", Str(a.Message)}
 	if Truth(a.Filename) {
 		rest = append(rest, "--", Str(a.Filename))
 	}
-	return gitText(ctx, c, gitCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}, a.GitOpts, a.Opts, "commit", rest...)
+	return gitModText(ctx, c, gitModCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}, a.GitOpts, a.Opts, "commit", rest...)
 }
 
-type gitCheckoutArgs struct {
+type gitModCheckoutArgs struct {
 	Cwd            string
 	Rev            any  `def:"None"`
 	Force          bool `def:"False"`
@@ -425,8 +425,8 @@ type gitCheckoutArgs struct {
 	OutputEncoding any  `def:"None"`
 }
 
-func gitCheckout(ctx context.Context, c *Call, a gitCheckoutArgs) (any, error) {
-	opts, err := gitWords(a.Opts)
+func gitModCheckout(ctx context.Context, c *Call, a gitModCheckoutArgs) (any, error) {
+	opts, err := gitModWords(a.Opts)
 	if err != nil {
 		return nil, err
 	}
@@ -439,10 +439,10 @@ func gitCheckout(ctx context.Context, c *Call, a gitCheckoutArgs) (any, error) {
 	} else if !hasString(opts, "-b") && !hasString(opts, "-B") {
 		return nil, InvocationErrorf("'rev' argument is required unless -b or -B in opts")
 	}
-	return gitText(ctx, c, gitCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode, merge: true}, a.GitOpts, Strings(opts), "checkout", rest...)
+	return gitModText(ctx, c, gitModCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode, merge: true}, a.GitOpts, Strings(opts), "checkout", rest...)
 }
 
-type gitNameArgs struct {
+type gitModNameArgs struct {
 	Cwd            string
 	Name           any  `def:"None"`
 	Opts           any  `def:"''"`
@@ -460,11 +460,11 @@ func oneWord(v any) []string {
 	return []string{Str(v)}
 }
 
-func gitBranch(ctx context.Context, c *Call, a gitNameArgs) (any, error) {
-	return gitDone(ctx, c, gitCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}, a.GitOpts, a.Opts, "branch", oneWord(a.Name)...)
+func gitModBranch(ctx context.Context, c *Call, a gitModNameArgs) (any, error) {
+	return gitModDone(ctx, c, gitModCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}, a.GitOpts, a.Opts, "branch", oneWord(a.Name)...)
 }
 
-type gitListBranchesArgs struct {
+type gitModListBranchesArgs struct {
 	Cwd            string
 	Remote         bool `def:"False"`
 	User           any  `def:"None"`
@@ -473,23 +473,23 @@ type gitListBranchesArgs struct {
 	OutputEncoding any  `def:"None"`
 }
 
-func gitRefs(ctx context.Context, c *Call, g gitCall, where string) (any, error) {
-	r, err := gitInDir(ctx, c, g, nil, nil, "for-each-ref", "--format", "%(refname:short)", where)
+func gitModRefs(ctx context.Context, c *Call, g gitModCall, where string) (any, error) {
+	r, err := gitModInDir(ctx, c, g, nil, nil, "for-each-ref", "--format", "%(refname:short)", where)
 	if err != nil {
 		return nil, err
 	}
 	return Strings(pyLines(r.stdout, false)), nil
 }
 
-func gitListBranches(ctx context.Context, c *Call, a gitListBranchesArgs) (any, error) {
+func gitModListBranches(ctx context.Context, c *Call, a gitModListBranchesArgs) (any, error) {
 	where := "refs/heads/"
 	if a.Remote {
 		where = "refs/remotes/"
 	}
-	return gitRefs(ctx, c, gitCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}, where)
+	return gitModRefs(ctx, c, gitModCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}, where)
 }
 
-type gitCwdArgs struct {
+type gitModCwdArgs struct {
 	Cwd            string
 	User           any  `def:"None"`
 	Password       any  `def:"None"`
@@ -497,13 +497,15 @@ type gitCwdArgs struct {
 	OutputEncoding any  `def:"None"`
 }
 
-func (a gitCwdArgs) call() gitCall { return gitCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode} }
-
-func gitListTags(ctx context.Context, c *Call, a gitCwdArgs) (any, error) {
-	return gitRefs(ctx, c, a.call(), "refs/tags/")
+func (a gitModCwdArgs) call() gitModCall {
+	return gitModCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}
 }
 
-type gitTagArgs struct {
+func gitModListTags(ctx context.Context, c *Call, a gitModCwdArgs) (any, error) {
+	return gitModRefs(ctx, c, a.call(), "refs/tags/")
+}
+
+type gitModTagArgs struct {
 	Cwd            string
 	Name           any
 	Ref            any  `def:"'HEAD'"`
@@ -516,8 +518,8 @@ type gitTagArgs struct {
 	OutputEncoding any  `def:"None"`
 }
 
-func gitTag(ctx context.Context, c *Call, a gitTagArgs) (any, error) {
-	opts, err := gitWords(a.Opts)
+func gitModTag(ctx context.Context, c *Call, a gitModTagArgs) (any, error) {
+	opts, err := gitModWords(a.Opts)
 	if err != nil {
 		return nil, err
 	}
@@ -528,10 +530,10 @@ func gitTag(ctx context.Context, c *Call, a gitTagArgs) (any, error) {
 	if !hasString(opts, "-d") && !hasString(opts, "--delete") {
 		rest = append(rest, Str(a.Ref))
 	}
-	return gitText(ctx, c, gitCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}, a.GitOpts, Strings(opts), "tag", rest...)
+	return gitModText(ctx, c, gitModCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}, a.GitOpts, Strings(opts), "tag", rest...)
 }
 
-type gitFetchArgs struct {
+type gitModFetchArgs struct {
 	Cwd            string
 	Remote         any  `def:"None"`
 	Force          bool `def:"False"`
@@ -546,8 +548,8 @@ type gitFetchArgs struct {
 	OutputEncoding any  `def:"None"`
 }
 
-func gitFetch(ctx context.Context, c *Call, a gitFetchArgs) (any, error) {
-	opts, err := gitWords(a.Opts)
+func gitModFetch(ctx context.Context, c *Call, a gitModFetchArgs) (any, error) {
+	opts, err := gitModWords(a.Opts)
 	if err != nil {
 		return nil, err
 	}
@@ -560,7 +562,7 @@ func gitFetch(ctx context.Context, c *Call, a gitFetchArgs) (any, error) {
 			rest = append(rest, strings.TrimSpace(spec))
 		}
 	}
-	r, err := gitInDir(ctx, c, gitCall{cwd: a.Cwd, user: a.User, identity: a.Identity, ignore: a.IgnoreRetcode, merge: true}, a.GitOpts, Strings(opts), "fetch", rest...)
+	r, err := gitModInDir(ctx, c, gitModCall{cwd: a.Cwd, user: a.User, identity: a.Identity, ignore: a.IgnoreRetcode, merge: true}, a.GitOpts, Strings(opts), "fetch", rest...)
 	if err != nil {
 		return nil, err
 	}
@@ -606,7 +608,7 @@ func parseGitFetch(out string) *Map {
 	return ret
 }
 
-type gitOptsArgs struct {
+type gitModOptsArgs struct {
 	Cwd            string
 	Opts           any  `def:"''"`
 	GitOpts        any  `def:"''"`
@@ -618,15 +620,15 @@ type gitOptsArgs struct {
 	OutputEncoding any  `def:"None"`
 }
 
-func gitPull(ctx context.Context, c *Call, a gitOptsArgs) (any, error) {
-	return gitText(ctx, c, gitCall{cwd: a.Cwd, user: a.User, identity: a.Identity, ignore: a.IgnoreRetcode}, a.GitOpts, a.Opts, "pull")
+func gitModPull(ctx context.Context, c *Call, a gitModOptsArgs) (any, error) {
+	return gitModText(ctx, c, gitModCall{cwd: a.Cwd, user: a.User, identity: a.Identity, ignore: a.IgnoreRetcode}, a.GitOpts, a.Opts, "pull")
 }
 
-func gitReset(ctx context.Context, c *Call, a gitOptsArgs) (any, error) {
-	return gitText(ctx, c, gitCall{cwd: a.Cwd, user: a.User, identity: a.Identity, ignore: a.IgnoreRetcode}, a.GitOpts, a.Opts, "reset")
+func gitModReset(ctx context.Context, c *Call, a gitModOptsArgs) (any, error) {
+	return gitModText(ctx, c, gitModCall{cwd: a.Cwd, user: a.User, identity: a.Identity, ignore: a.IgnoreRetcode}, a.GitOpts, a.Opts, "reset")
 }
 
-type gitPushArgs struct {
+type gitModPushArgs struct {
 	Cwd            string
 	Remote         any  `def:"None"`
 	Ref            any  `def:"None"`
@@ -640,12 +642,12 @@ type gitPushArgs struct {
 	OutputEncoding any  `def:"None"`
 }
 
-func gitPush(ctx context.Context, c *Call, a gitPushArgs) (any, error) {
+func gitModPush(ctx context.Context, c *Call, a gitModPushArgs) (any, error) {
 	rest := append(oneWord(a.Remote), oneWord(a.Ref)...)
-	return gitText(ctx, c, gitCall{cwd: a.Cwd, user: a.User, identity: a.Identity, ignore: a.IgnoreRetcode, merge: true}, a.GitOpts, a.Opts, "push", rest...)
+	return gitModText(ctx, c, gitModCall{cwd: a.Cwd, user: a.User, identity: a.Identity, ignore: a.IgnoreRetcode, merge: true}, a.GitOpts, a.Opts, "push", rest...)
 }
 
-type gitRevArgs struct {
+type gitModRevArgs struct {
 	Cwd            string
 	Rev            any  `def:"None"`
 	Opts           any  `def:"''"`
@@ -657,26 +659,26 @@ type gitRevArgs struct {
 	OutputEncoding any  `def:"None"`
 }
 
-func (a gitRevArgs) call() gitCall {
-	return gitCall{cwd: a.Cwd, user: a.User, identity: a.Identity, ignore: a.IgnoreRetcode}
+func (a gitModRevArgs) call() gitModCall {
+	return gitModCall{cwd: a.Cwd, user: a.User, identity: a.Identity, ignore: a.IgnoreRetcode}
 }
 
-func gitMerge(ctx context.Context, c *Call, a gitRevArgs) (any, error) {
-	return gitText(ctx, c, a.call(), a.GitOpts, a.Opts, "merge", oneWord(a.Rev)...)
+func gitModMerge(ctx context.Context, c *Call, a gitModRevArgs) (any, error) {
+	return gitModText(ctx, c, a.call(), a.GitOpts, a.Opts, "merge", oneWord(a.Rev)...)
 }
 
-func gitRevParse(ctx context.Context, c *Call, a gitRevArgs) (any, error) {
-	return gitText(ctx, c, a.call(), a.GitOpts, a.Opts, "rev-parse", oneWord(a.Rev)...)
+func gitModRevParse(ctx context.Context, c *Call, a gitModRevArgs) (any, error) {
+	return gitModText(ctx, c, a.call(), a.GitOpts, a.Opts, "rev-parse", oneWord(a.Rev)...)
 }
 
-func gitRebase(ctx context.Context, c *Call, a gitRevArgs) (any, error) {
+func gitModRebase(ctx context.Context, c *Call, a gitModRevArgs) (any, error) {
 	if a.Rev == nil {
 		a.Rev = "master"
 	}
-	return gitText(ctx, c, a.call(), a.GitOpts, a.Opts, "rebase", strings.Fields(Str(a.Rev))...)
+	return gitModText(ctx, c, a.call(), a.GitOpts, a.Opts, "rebase", strings.Fields(Str(a.Rev))...)
 }
 
-type gitMergeBaseArgs struct {
+type gitModMergeBaseArgs struct {
 	Cwd            string
 	Refs           any  `def:"None"`
 	Octopus        bool `def:"False"`
@@ -691,7 +693,7 @@ type gitMergeBaseArgs struct {
 	OutputEncoding any  `def:"None"`
 }
 
-func gitMergeBase(ctx context.Context, c *Call, a gitMergeBaseArgs) (any, error) {
+func gitModMergeBase(ctx context.Context, c *Call, a gitModMergeBaseArgs) (any, error) {
 	var rest []string
 	switch {
 	case a.Octopus:
@@ -706,7 +708,7 @@ func gitMergeBase(ctx context.Context, c *Call, a gitMergeBaseArgs) (any, error)
 	if a.Refs != nil {
 		rest = append(rest, groupList(a.Refs)...)
 	}
-	r, err := gitInDir(ctx, c, gitCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode || a.IsAncestor, soft: a.IsAncestor}, a.GitOpts, a.Opts, "merge-base", rest...)
+	r, err := gitModInDir(ctx, c, gitModCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode || a.IsAncestor, soft: a.IsAncestor}, a.GitOpts, a.Opts, "merge-base", rest...)
 	if err != nil {
 		return nil, err
 	}
@@ -720,8 +722,8 @@ func gitMergeBase(ctx context.Context, c *Call, a gitMergeBaseArgs) (any, error)
 	return Strings(all), nil
 }
 
-func gitStatus(ctx context.Context, c *Call, a gitCwdArgs) (any, error) {
-	r, err := gitInDir(ctx, c, a.call(), nil, nil, "status", "-z", "--porcelain")
+func gitModStatus(ctx context.Context, c *Call, a gitModCwdArgs) (any, error) {
+	r, err := gitModInDir(ctx, c, a.call(), nil, nil, "status", "-z", "--porcelain")
 	if err != nil {
 		return nil, err
 	}

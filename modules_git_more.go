@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-type gitDiffArgs struct {
+type gitModDiffArgs struct {
 	Cwd            string
 	Item1          any  `def:"None"`
 	Item2          any  `def:"None"`
@@ -22,12 +22,12 @@ type gitDiffArgs struct {
 	OutputEncoding any  `def:"None"`
 }
 
-func gitDiff(ctx context.Context, c *Call, a gitDiffArgs) (any, error) {
+func gitModDiff(ctx context.Context, c *Call, a gitModDiffArgs) (any, error) {
 	if a.NoIndex && a.Cached {
 		return nil, ExecErrorf("The 'no_index' and 'cached' options cannot be used together")
 	}
 	var rest []string
-	g := gitCall{cwd: a.Cwd, user: a.User, merge: true}
+	g := gitModCall{cwd: a.Cwd, user: a.User, merge: true}
 	switch {
 	case a.NoIndex:
 		g.ignore, g.soft = true, true
@@ -40,10 +40,10 @@ func gitDiff(ctx context.Context, c *Call, a gitDiffArgs) (any, error) {
 	if a.Paths != nil {
 		rest = append(append(rest, "--"), groupList(a.Paths)...)
 	}
-	return gitText(ctx, c, g, a.GitOpts, a.Opts, "diff", rest...)
+	return gitModText(ctx, c, g, a.GitOpts, a.Opts, "diff", rest...)
 }
 
-type gitRevisionArgs struct {
+type gitModRevisionArgs struct {
 	Cwd            string
 	Rev            any  `def:"'HEAD'"`
 	Short          bool `def:"False"`
@@ -53,15 +53,15 @@ type gitRevisionArgs struct {
 	OutputEncoding any  `def:"None"`
 }
 
-func gitRevision(ctx context.Context, c *Call, a gitRevisionArgs) (any, error) {
+func gitModRevision(ctx context.Context, c *Call, a gitModRevisionArgs) (any, error) {
 	var rest []string
 	if a.Short {
 		rest = append(rest, "--short")
 	}
-	return gitText(ctx, c, gitCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}, nil, nil, "rev-parse", append(rest, Str(a.Rev))...)
+	return gitModText(ctx, c, gitModCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}, nil, nil, "rev-parse", append(rest, Str(a.Rev))...)
 }
 
-type gitDescribeArgs struct {
+type gitModDescribeArgs struct {
 	Cwd            string
 	Rev            any  `def:"'HEAD'"`
 	User           any  `def:"None"`
@@ -70,15 +70,15 @@ type gitDescribeArgs struct {
 	OutputEncoding any  `def:"None"`
 }
 
-func gitDescribe(ctx context.Context, c *Call, a gitDescribeArgs) (any, error) {
-	return gitText(ctx, c, gitCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}, nil, nil, "describe", "--always", Str(a.Rev))
+func gitModDescribe(ctx context.Context, c *Call, a gitModDescribeArgs) (any, error) {
+	return gitModText(ctx, c, gitModCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}, nil, nil, "describe", "--always", Str(a.Rev))
 }
 
-func gitCurrentBranch(ctx context.Context, c *Call, a gitCwdArgs) (any, error) {
-	return gitText(ctx, c, a.call(), nil, nil, "rev-parse", "--abbrev-ref", "HEAD")
+func gitModCurrentBranch(ctx context.Context, c *Call, a gitModCwdArgs) (any, error) {
+	return gitModText(ctx, c, a.call(), nil, nil, "rev-parse", "--abbrev-ref", "HEAD")
 }
 
-type gitDiscardArgs struct {
+type gitModDiscardArgs struct {
 	Cwd            string
 	Path           any  `def:"'.'"`
 	User           any  `def:"None"`
@@ -87,11 +87,11 @@ type gitDiscardArgs struct {
 	OutputEncoding any  `def:"None"`
 }
 
-func gitDiscard(ctx context.Context, c *Call, a gitDiscardArgs) (any, error) {
-	return gitDone(ctx, c, gitCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}, nil, nil, "checkout", "--", Str(a.Path))
+func gitModDiscard(ctx context.Context, c *Call, a gitModDiscardArgs) (any, error) {
+	return gitModDone(ctx, c, gitModCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}, nil, nil, "checkout", "--", Str(a.Path))
 }
 
-type gitConfigGetArgs struct {
+type gitModConfigGetArgs struct {
 	Key            any
 	Cwd            any  `def:"None"`
 	User           any  `def:"None"`
@@ -101,9 +101,9 @@ type gitConfigGetArgs struct {
 	Kwargs         *Map `arg:"**kwargs"`
 }
 
-// gitConfigCall says which configuration is meant: that of a clone, or the user's.
-func gitConfigCall(cwd, user any, kwargs *Map) (gitCall, []string, error) {
-	g := gitCall{user: user, cwd: "/"}
+// gitModConfigCall says which configuration is meant: that of a clone, or the user's.
+func gitModConfigCall(cwd, user any, kwargs *Map) (gitModCall, []string, error) {
+	g := gitModCall{user: user, cwd: "/"}
 	rest := []string{"config"}
 	if Truth(kwargs.Value("global")) {
 		rest = append(rest, "--global")
@@ -111,7 +111,7 @@ func gitConfigCall(cwd, user any, kwargs *Map) (gitCall, []string, error) {
 		return g, nil, InvocationErrorf("'cwd' argument required unless global=True")
 	}
 	if cwd != nil {
-		dir, err := gitDir(Str(cwd), user)
+		dir, err := gitModDir(Str(cwd), user)
 		if err != nil {
 			return g, nil, err
 		}
@@ -123,8 +123,8 @@ func gitConfigCall(cwd, user any, kwargs *Map) (gitCall, []string, error) {
 	return g, rest, nil
 }
 
-func gitConfigGet(ctx context.Context, c *Call, a gitConfigGetArgs) (any, error) {
-	g, rest, err := gitConfigCall(a.Cwd, a.User, a.Kwargs)
+func gitModConfigGet(ctx context.Context, c *Call, a gitModConfigGetArgs) (any, error) {
+	g, rest, err := gitModConfigCall(a.Cwd, a.User, a.Kwargs)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +134,7 @@ func gitConfigGet(ctx context.Context, c *Call, a gitConfigGetArgs) (any, error)
 		option = "--get-all"
 	}
 	g.ignore, g.soft = true, true
-	r, err := gitRun(ctx, c, g, append(rest, option, Str(a.Key))...)
+	r, err := gitModRun(ctx, c, g, append(rest, option, Str(a.Key))...)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func gitConfigGet(ctx context.Context, c *Call, a gitConfigGetArgs) (any, error)
 	return values[len(values)-1], nil
 }
 
-type gitConfigSetArgs struct {
+type gitModConfigSetArgs struct {
 	Key            any
 	Value          any  `def:"None"`
 	Multivar       any  `def:"None"`
@@ -166,14 +166,14 @@ type gitConfigSetArgs struct {
 	Kwargs         *Map `arg:"**kwargs"`
 }
 
-func gitConfigSet(ctx context.Context, c *Call, a gitConfigSetArgs) (any, error) {
+func gitModConfigSet(ctx context.Context, c *Call, a gitModConfigSetArgs) (any, error) {
 	if a.Value != nil && a.Multivar != nil {
 		return nil, InvocationErrorf("Only one of 'value' and 'multivar' is permitted")
 	}
 	if a.Value == nil && a.Multivar == nil {
 		return nil, InvocationErrorf("One of 'value' or 'multivar' is required")
 	}
-	g, rest, err := gitConfigCall(a.Cwd, a.User, a.Kwargs)
+	g, rest, err := gitModConfigCall(a.Cwd, a.User, a.Kwargs)
 	if err != nil {
 		return nil, err
 	}
@@ -186,16 +186,16 @@ func gitConfigSet(ctx context.Context, c *Call, a gitConfigSetArgs) (any, error)
 		if i == 0 {
 			option = "--replace-all"
 		}
-		if _, err := gitRun(ctx, c, g, append(append([]string{}, rest...), option, Str(a.Key), v)...); err != nil {
+		if _, err := gitModRun(ctx, c, g, append(append([]string{}, rest...), option, Str(a.Key), v)...); err != nil {
 			return nil, err
 		}
 	}
 	kw := onlyKeys(a.Kwargs, "global")
 	kw.Set("all", true)
-	return gitConfigGet(ctx, c, gitConfigGetArgs{Key: a.Key, Cwd: a.Cwd, User: a.User, Kwargs: kw})
+	return gitModConfigGet(ctx, c, gitModConfigGetArgs{Key: a.Key, Cwd: a.Cwd, User: a.User, Kwargs: kw})
 }
 
-type gitConfigUnsetArgs struct {
+type gitModConfigUnsetArgs struct {
 	Key            any
 	ValueRegex     any  `def:"None"`
 	Cwd            any  `def:"None"`
@@ -206,8 +206,8 @@ type gitConfigUnsetArgs struct {
 	Kwargs         *Map `arg:"**kwargs"`
 }
 
-func gitConfigUnset(ctx context.Context, c *Call, a gitConfigUnsetArgs) (any, error) {
-	g, rest, err := gitConfigCall(a.Cwd, a.User, a.Kwargs)
+func gitModConfigUnset(ctx context.Context, c *Call, a gitModConfigUnsetArgs) (any, error) {
+	g, rest, err := gitModConfigCall(a.Cwd, a.User, a.Kwargs)
 	if err != nil {
 		return nil, err
 	}
@@ -217,7 +217,7 @@ func gitConfigUnset(ctx context.Context, c *Call, a gitConfigUnsetArgs) (any, er
 	}
 	rest = append(rest, option, Str(a.Key))
 	g.soft, g.ignore = true, a.IgnoreRetcode
-	r, err := gitRun(ctx, c, g, append(rest, oneWord(a.ValueRegex)...)...)
+	r, err := gitModRun(ctx, c, g, append(rest, oneWord(a.ValueRegex)...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -235,7 +235,7 @@ func gitConfigUnset(ctx context.Context, c *Call, a gitConfigUnsetArgs) (any, er
 	return nil, ExecErrorf("git config failed: %s", r.stderr)
 }
 
-type gitRemotesArgs struct {
+type gitModRemotesArgs struct {
 	Cwd            string
 	User           any  `def:"None"`
 	Password       any  `def:"None"`
@@ -244,8 +244,8 @@ type gitRemotesArgs struct {
 	OutputEncoding any  `def:"None"`
 }
 
-func gitRemotes(ctx context.Context, c *Call, a gitRemotesArgs) (any, error) {
-	r, err := gitInDir(ctx, c, gitCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}, nil, nil, "remote", "--verbose")
+func gitModRemotes(ctx context.Context, c *Call, a gitModRemotesArgs) (any, error) {
+	r, err := gitModInDir(ctx, c, gitModCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}, nil, nil, "remote", "--verbose")
 	if err != nil {
 		return nil, err
 	}
@@ -269,7 +269,7 @@ func gitRemotes(ctx context.Context, c *Call, a gitRemotesArgs) (any, error) {
 	return ret, nil
 }
 
-type gitRemoteGetArgs struct {
+type gitModRemoteGetArgs struct {
 	Cwd            string
 	Remote         any  `def:"'origin'"`
 	User           any  `def:"None"`
@@ -279,8 +279,8 @@ type gitRemoteGetArgs struct {
 	OutputEncoding any  `def:"None"`
 }
 
-func gitRemoteGet(ctx context.Context, c *Call, a gitRemoteGetArgs) (any, error) {
-	all, err := gitRemotes(ctx, c, gitRemotesArgs{a.Cwd, a.User, a.Password, a.RedactAuth, a.IgnoreRetcode, nil})
+func gitModRemoteGet(ctx context.Context, c *Call, a gitModRemoteGetArgs) (any, error) {
+	all, err := gitModRemotes(ctx, c, gitModRemotesArgs{a.Cwd, a.User, a.Password, a.RedactAuth, a.IgnoreRetcode, nil})
 	if err != nil {
 		return nil, err
 	}
@@ -290,7 +290,7 @@ func gitRemoteGet(ctx context.Context, c *Call, a gitRemoteGetArgs) (any, error)
 	return nil, ExecErrorf("Remote '%s' not present in git checkout located at %s", Str(a.Remote), a.Cwd)
 }
 
-type gitRemoteSetArgs struct {
+type gitModRemoteSetArgs struct {
 	Cwd            string
 	URL            string
 	Remote         any  `def:"'origin'"`
@@ -305,15 +305,15 @@ type gitRemoteSetArgs struct {
 	OutputEncoding any  `def:"None"`
 }
 
-func gitRemoteSet(ctx context.Context, c *Call, a gitRemoteSetArgs) (any, error) {
-	g := gitCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}
+func gitModRemoteSet(ctx context.Context, c *Call, a gitModRemoteSetArgs) (any, error) {
+	g := gitModCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}
 	name := Str(a.Remote)
-	all, err := gitRemotes(ctx, c, gitRemotesArgs{Cwd: a.Cwd, User: a.User})
+	all, err := gitModRemotes(ctx, c, gitModRemotesArgs{Cwd: a.Cwd, User: a.User})
 	if err != nil {
 		return nil, err
 	}
 	if all.(*Map).Has(name) {
-		if _, err := gitInDir(ctx, c, g, nil, nil, "remote", "rm", name); err != nil {
+		if _, err := gitModInDir(ctx, c, g, nil, nil, "remote", "rm", name); err != nil {
 			return nil, err
 		}
 	}
@@ -321,7 +321,7 @@ func gitRemoteSet(ctx context.Context, c *Call, a gitRemoteSetArgs) (any, error)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := gitInDir(ctx, c, g, nil, nil, "remote", "add", name, address); err != nil {
+	if _, err := gitModInDir(ctx, c, g, nil, nil, "remote", "add", name, address); err != nil {
 		return nil, err
 	}
 	if Truth(a.PushURL) {
@@ -329,14 +329,14 @@ func gitRemoteSet(ctx context.Context, c *Call, a gitRemoteSetArgs) (any, error)
 		if err != nil {
 			return nil, err
 		}
-		if _, err := gitInDir(ctx, c, g, nil, nil, "remote", "set-url", "--push", name, push); err != nil {
+		if _, err := gitModInDir(ctx, c, g, nil, nil, "remote", "set-url", "--push", name, push); err != nil {
 			return nil, err
 		}
 	}
-	return gitRemoteGet(ctx, c, gitRemoteGetArgs{Cwd: a.Cwd, Remote: name, User: a.User, RedactAuth: true})
+	return gitModRemoteGet(ctx, c, gitModRemoteGetArgs{Cwd: a.Cwd, Remote: name, User: a.User, RedactAuth: true})
 }
 
-type gitLsRemoteArgs struct {
+type gitModLsRemoteArgs struct {
 	Cwd            any  `def:"None"`
 	Remote         any  `def:"'origin'"`
 	Ref            any  `def:"None"`
@@ -352,7 +352,7 @@ type gitLsRemoteArgs struct {
 	Saltenv        any  `def:"'base'"`
 }
 
-func gitLsRemote(ctx context.Context, c *Call, a gitLsRemoteArgs) (any, error) {
+func gitModLsRemote(ctx context.Context, c *Call, a gitModLsRemoteArgs) (any, error) {
 	remote, err := withUserinfo(Str(a.Remote), a.HttpsUser, a.HttpsPass)
 	if err != nil {
 		return nil, err
@@ -365,7 +365,7 @@ func gitLsRemote(ctx context.Context, c *Call, a gitLsRemoteArgs) (any, error) {
 	if Truth(a.Ref) {
 		rest = append(rest, Str(a.Ref))
 	}
-	r, err := gitInDir(ctx, c, gitCall{cwd: cwd, user: a.User, identity: a.Identity, ignore: a.IgnoreRetcode}, a.GitOpts, a.Opts, "ls-remote", rest...)
+	r, err := gitModInDir(ctx, c, gitModCall{cwd: cwd, user: a.User, identity: a.Identity, ignore: a.IgnoreRetcode}, a.GitOpts, a.Opts, "ls-remote", rest...)
 	if err != nil {
 		return nil, err
 	}
@@ -378,7 +378,7 @@ func gitLsRemote(ctx context.Context, c *Call, a gitLsRemoteArgs) (any, error) {
 	return ret, nil
 }
 
-type gitRemoteRefsArgs struct {
+type gitModRemoteRefsArgs struct {
 	URL            string
 	Heads          bool `def:"False"`
 	Tags           bool `def:"False"`
@@ -393,7 +393,7 @@ type gitRemoteRefsArgs struct {
 	Kwargs         *Map `arg:"**kwargs"`
 }
 
-func gitRemoteRefs(ctx context.Context, c *Call, a gitRemoteRefsArgs) (any, error) {
+func gitModRemoteRefs(ctx context.Context, c *Call, a gitModRemoteRefsArgs) (any, error) {
 	opts := &List{}
 	if a.Heads {
 		opts.Append("--heads")
@@ -401,10 +401,10 @@ func gitRemoteRefs(ctx context.Context, c *Call, a gitRemoteRefsArgs) (any, erro
 	if a.Tags {
 		opts.Append("--tags")
 	}
-	return gitLsRemote(ctx, c, gitLsRemoteArgs{Remote: a.URL, Opts: opts, User: a.User, Identity: a.Identity, HttpsUser: a.HttpsUser, HttpsPass: a.HttpsPass, IgnoreRetcode: a.IgnoreRetcode})
+	return gitModLsRemote(ctx, c, gitModLsRemoteArgs{Remote: a.URL, Opts: opts, User: a.User, Identity: a.Identity, HttpsUser: a.HttpsUser, HttpsPass: a.HttpsPass, IgnoreRetcode: a.IgnoreRetcode})
 }
 
-type gitSymbolicRefArgs struct {
+type gitModSymbolicRefArgs struct {
 	Cwd            string
 	Ref            any
 	Value          any  `def:"None"`
@@ -416,19 +416,19 @@ type gitSymbolicRefArgs struct {
 	OutputEncoding any  `def:"None"`
 }
 
-func gitSymbolicRef(ctx context.Context, c *Call, a gitSymbolicRefArgs) (any, error) {
-	opts, err := gitWords(a.Opts)
+func gitModSymbolicRef(ctx context.Context, c *Call, a gitModSymbolicRefArgs) (any, error) {
+	opts, err := gitModWords(a.Opts)
 	if err != nil {
 		return nil, err
 	}
-	g := gitCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}
+	g := gitModCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}
 	if a.Value != nil || hasString(opts, "-d") || hasString(opts, "--delete") {
-		return gitDone(ctx, c, g, a.GitOpts, a.Opts, "symbolic-ref", append([]string{Str(a.Ref)}, oneWord(a.Value)...)...)
+		return gitModDone(ctx, c, g, a.GitOpts, a.Opts, "symbolic-ref", append([]string{Str(a.Ref)}, oneWord(a.Value)...)...)
 	}
-	return gitText(ctx, c, g, a.GitOpts, a.Opts, "symbolic-ref", Str(a.Ref))
+	return gitModText(ctx, c, g, a.GitOpts, a.Opts, "symbolic-ref", Str(a.Ref))
 }
 
-type gitSubmoduleArgs struct {
+type gitModSubmoduleArgs struct {
 	Cwd            string
 	Command        string
 	Opts           any  `def:"''"`
@@ -442,16 +442,16 @@ type gitSubmoduleArgs struct {
 	Kwargs         *Map `arg:"**kwargs"`
 }
 
-func gitSubmodule(ctx context.Context, c *Call, a gitSubmoduleArgs) (any, error) {
-	opts, err := gitWords(a.Opts)
+func gitModSubmodule(ctx context.Context, c *Call, a gitModSubmoduleArgs) (any, error) {
+	opts, err := gitModWords(a.Opts)
 	if err != nil {
 		return nil, err
 	}
 	rest := append(strings.Fields(a.Command), opts...)
-	return gitText(ctx, c, gitCall{cwd: a.Cwd, user: a.User, identity: a.Identity, ignore: a.IgnoreRetcode}, a.GitOpts, nil, "submodule", rest...)
+	return gitModText(ctx, c, gitModCall{cwd: a.Cwd, user: a.User, identity: a.Identity, ignore: a.IgnoreRetcode}, a.GitOpts, nil, "submodule", rest...)
 }
 
-type gitStashArgs struct {
+type gitModStashArgs struct {
 	Cwd            string
 	Action         string `def:"'save'"`
 	Opts           any    `def:"''"`
@@ -462,15 +462,15 @@ type gitStashArgs struct {
 	OutputEncoding any    `def:"None"`
 }
 
-func gitStash(ctx context.Context, c *Call, a gitStashArgs) (any, error) {
-	opts, err := gitWords(a.Opts)
+func gitModStash(ctx context.Context, c *Call, a gitModStashArgs) (any, error) {
+	opts, err := gitModWords(a.Opts)
 	if err != nil {
 		return nil, err
 	}
-	return gitText(ctx, c, gitCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}, a.GitOpts, nil, "stash", append([]string{a.Action}, opts...)...)
+	return gitModText(ctx, c, gitModCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}, a.GitOpts, nil, "stash", append([]string{a.Action}, opts...)...)
 }
 
-type gitArchiveArgs struct {
+type gitModArchiveArgs struct {
 	Cwd            string
 	Output         string
 	Rev            any  `def:"'HEAD'"`
@@ -483,7 +483,7 @@ type gitArchiveArgs struct {
 	Kwargs         *Map `arg:"**kwargs"`
 }
 
-func gitArchive(ctx context.Context, c *Call, a gitArchiveArgs) (any, error) {
+func gitModArchive(ctx context.Context, c *Call, a gitModArchiveArgs) (any, error) {
 	prefix := filepath.Base(a.Cwd) + "/"
 	if a.Prefix != nil {
 		prefix = Str(a.Prefix)
@@ -492,18 +492,18 @@ func gitArchive(ctx context.Context, c *Call, a gitArchiveArgs) (any, error) {
 	if v := a.Kwargs.Value("format"); Truth(v) {
 		rest = append(rest, "--format", Str(v))
 	}
-	return gitDone(ctx, c, gitCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}, a.GitOpts, nil, "archive", append(rest, "--output", a.Output, Str(a.Rev))...)
+	return gitModDone(ctx, c, gitModCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}, a.GitOpts, nil, "archive", append(rest, "--output", a.Output, Str(a.Rev))...)
 }
 
-type gitIsWorktreeArgs struct {
+type gitModIsWorktreeArgs struct {
 	Cwd            string
 	User           any `def:"None"`
 	Password       any `def:"None"`
 	OutputEncoding any `def:"None"`
 }
 
-func gitIsWorktree(ctx context.Context, c *Call, a gitIsWorktreeArgs) (any, error) {
-	r, err := gitInDir(ctx, c, gitCall{cwd: a.Cwd, user: a.User, ignore: true, soft: true}, nil, nil, "rev-parse", "--show-toplevel")
+func gitModIsWorktree(ctx context.Context, c *Call, a gitModIsWorktreeArgs) (any, error) {
+	r, err := gitModInDir(ctx, c, gitModCall{cwd: a.Cwd, user: a.User, ignore: true, soft: true}, nil, nil, "rev-parse", "--show-toplevel")
 	if err != nil || r.failed() {
 		return false, nil
 	}
@@ -515,7 +515,7 @@ func gitIsWorktree(ctx context.Context, c *Call, a gitIsWorktreeArgs) (any, erro
 	return label == "gitdir:" && filepath.IsAbs(path), nil
 }
 
-type gitWorktreeAddArgs struct {
+type gitModWorktreeAddArgs struct {
 	Cwd            string
 	WorktreePath   string
 	Ref            any  `def:"None"`
@@ -531,7 +531,7 @@ type gitWorktreeAddArgs struct {
 	Kwargs         *Map `arg:"**kwargs"`
 }
 
-func gitWorktreeAdd(ctx context.Context, c *Call, a gitWorktreeAddArgs) (any, error) {
+func gitModWorktreeAdd(ctx context.Context, c *Call, a gitModWorktreeAddArgs) (any, error) {
 	branch := a.Kwargs.Value("branch")
 	if branch != nil && a.Detach {
 		return nil, InvocationErrorf("Only one of 'branch' and 'detach' is allowed")
@@ -550,15 +550,15 @@ func gitWorktreeAdd(ctx context.Context, c *Call, a gitWorktreeAddArgs) (any, er
 	if Truth(a.Force) {
 		rest = append(rest, "--force")
 	}
-	opts, err := gitWords(a.Opts)
+	opts, err := gitModWords(a.Opts)
 	if err != nil {
 		return nil, err
 	}
 	rest = append(append(rest, opts...), a.WorktreePath)
-	return gitText(ctx, c, gitCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode, merge: true}, a.GitOpts, nil, "worktree", append(rest, oneWord(a.Ref)...)...)
+	return gitModText(ctx, c, gitModCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode, merge: true}, a.GitOpts, nil, "worktree", append(rest, oneWord(a.Ref)...)...)
 }
 
-type gitWorktreePruneArgs struct {
+type gitModWorktreePruneArgs struct {
 	Cwd            string
 	DryRun         bool `def:"False"`
 	Verbose        bool `def:"True"`
@@ -571,7 +571,7 @@ type gitWorktreePruneArgs struct {
 	OutputEncoding any  `def:"None"`
 }
 
-func gitWorktreePrune(ctx context.Context, c *Call, a gitWorktreePruneArgs) (any, error) {
+func gitModWorktreePrune(ctx context.Context, c *Call, a gitModWorktreePruneArgs) (any, error) {
 	rest := []string{"prune"}
 	if a.DryRun {
 		rest = append(rest, "--dry-run")
@@ -582,9 +582,9 @@ func gitWorktreePrune(ctx context.Context, c *Call, a gitWorktreePruneArgs) (any
 	if Truth(a.Expire) {
 		rest = append(rest, "--expire", Str(a.Expire))
 	}
-	opts, err := gitWords(a.Opts)
+	opts, err := gitModWords(a.Opts)
 	if err != nil {
 		return nil, err
 	}
-	return gitText(ctx, c, gitCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}, a.GitOpts, nil, "worktree", append(rest, opts...)...)
+	return gitModText(ctx, c, gitModCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}, a.GitOpts, nil, "worktree", append(rest, opts...)...)
 }
