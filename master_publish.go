@@ -144,7 +144,7 @@ func withoutSecrets(load *Map) *Map {
 
 // publishLoad is the job as minions see it, fields in Salt's order.
 func (m *Master) publishLoad(jid string, r *publishRequest) *Map {
-	load := NewMap("fun", r.fun, "arg", r.arg, "tgt", r.tgt, "jid", jid, "ret", r.ret)
+	load := NewMap("fun", r.fun, "arg", r.arg, "tgt", r.tgt, "jid", jid, "ret", retOf(m.o(), r.ret))
 	if id := m.o().Str("master_id"); id != "" {
 		load.Set("master_id", id)
 	}

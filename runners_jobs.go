@@ -79,9 +79,23 @@ func jobStartTime(jid string) string {
 	return t.Format("2006, Jan 02 15:04:05.000000")
 }
 
-// describeJob is a job with its returns.
-func describeJob(c *Call, jid string) (*Map, *Job) {
-	job, err := c.Runner.Jobs.load(jid)
+// describeJob is a job with its returns: of the master's job cache, or of the
+// returner source; where neither is asked for nor has it, of those that keep the
+// master's jobs.
+func describeJob(ctx context.Context, c *Call, jid string, source any) (*Map, *Job) {
+	name := ""
+	if Truth(source) {
+		name = Str(source)
+	}
+	job, err := (*Job)(nil), ErrNoJob
+	if name == "" {
+		job, err = c.Runner.Jobs.load(jid)
+	}
+	if errors.Is(err, ErrNoJob) {
+		if job, err = externalJob(ctx, c.Env, name, jid); err != nil && !errors.Is(err, ErrNoJob) {
+			c.Log.Error(err.Error())
+		}
+	}
 	if err != nil {
 		if !errors.Is(err, ErrNoJob) {
 			c.Log.Debug(fmt.Sprintf("job %s: %v", jid, err))
@@ -127,7 +141,7 @@ func runJobsListJob(ctx context.Context, c *Call, a runJobArgs) (any, error) {
 		c.progress(ctx, NewMap("message", "Querying returner: local_cache"))
 	}
 	m := NewMap("jid", a.Jid)
-	desc, _ := describeJob(c, a.Jid)
+	desc, _ := describeJob(ctx, c, a.Jid, a.ExtSource)
 	m.Merge(desc)
 	return m, nil
 }
@@ -137,8 +151,8 @@ type runPrintJobArgs struct {
 	ExtSource any `def:"None"`
 }
 
-func runJobsPrint(_ context.Context, c *Call, a runPrintJobArgs) (any, error) {
-	desc, _ := describeJob(c, a.Jid)
+func runJobsPrint(ctx context.Context, c *Call, a runPrintJobArgs) (any, error) {
+	desc, _ := describeJob(ctx, c, a.Jid, a.ExtSource)
 	return NewMap(a.Jid, desc), nil
 }
 
@@ -155,7 +169,7 @@ func runJobsLookup(ctx context.Context, c *Call, a runLookupArgs) (any, error) {
 		c.progress(ctx, NewMap("message", "Querying returner: local_cache"))
 	}
 	ret := NewMap()
-	_, job := describeJob(c, a.Jid)
+	_, job := describeJob(ctx, c, a.Jid, a.ExtSource)
 	if job == nil {
 		return ret, nil
 	}
@@ -185,9 +199,9 @@ func runJobsLookup(ctx context.Context, c *Call, a runLookupArgs) (any, error) {
 	return ret, nil
 }
 
-func runJobsSuccess(_ context.Context, c *Call, a runPrintJobArgs) (any, error) {
+func runJobsSuccess(ctx context.Context, c *Call, a runPrintJobArgs) (any, error) {
 	ret := NewMap()
-	_, job := describeJob(c, a.Jid)
+	_, job := describeJob(ctx, c, a.Jid, a.ExtSource)
 	if job == nil {
 		return ret, nil
 	}
@@ -408,7 +422,7 @@ type runLastRunArgs struct {
 	DisplayProgress bool `def:"False"`
 }
 
-func runJobsLast(_ context.Context, c *Call, a runLastRunArgs) (any, error) {
+func runJobsLast(ctx context.Context, c *Call, a runLastRunArgs) (any, error) {
 	if _, ok := a.Metadata.(*Map); Truth(a.Metadata) && !ok {
 		c.Log.Info("The metadata parameter must be specified as a dictionary")
 		return false, nil
@@ -418,7 +432,7 @@ func runJobsLast(_ context.Context, c *Call, a runLastRunArgs) (any, error) {
 		return false, err
 	}
 	jid, _ := all.At(all.Len() - 1)
-	desc, _ := describeJob(c, Str(jid))
+	desc, _ := describeJob(ctx, c, Str(jid), nil)
 	return NewMap(jid, desc), nil
 }
 
