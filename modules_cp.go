@@ -786,7 +786,14 @@ func cpGetTemplate(ctx context.Context, c *Call, a cpGetTemplateArgs) (any, erro
 	if err != nil {
 		return nil, err
 	}
-	text, err := c.renderTemplate(ctx, string(src), a.Template, local, env, a.Kwargs)
+	vars := a.Kwargs.Clone()
+	if given, ok := vars.Get("context"); ok {
+		vars.Delete("context")
+		if m, ok := given.(*Map); ok {
+			vars.Merge(m)
+		}
+	}
+	text, err := c.renderTemplate(ctx, string(src), a.Template, local, env, vars)
 	if err != nil {
 		return nil, err
 	}
