@@ -440,6 +440,9 @@ func cpIsCached(_ context.Context, c *Call, a cpPathArgs) (any, error) {
 		return "", nil
 	}
 	for _, p := range []string{Str(v), filepath.Join(c.Opts.Path("cachedir"), "localfiles", strings.TrimPrefix(a.Path, "/"))} {
+		if p == a.Path { // a file of this box is none of the cache
+			continue
+		}
 		if info, err := os.Stat(p); err == nil && !info.IsDir() {
 			return p, nil
 		}

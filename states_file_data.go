@@ -597,17 +597,38 @@ func fileStatePatch(ctx context.Context, c *Call, a struct {
 	if err != nil {
 		return failState(ret, "%s", errText(err))
 	}
-	dir, err := os.MkdirTemp("", "halite-patch-")
-	if err != nil {
-		return nil, pyOSError(err)
+	var temps []string
+	temp := func() (string, error) {
+		f, err := os.CreateTemp("", "__salt.tmp.*")
+		if err != nil {
+			return "", pyOSError(err)
+		}
+		temps = append(temps, f.Name())
+		return f.Name(), f.Close()
 	}
-	defer os.RemoveAll(dir)
+	defer func() {
+		for _, p := range temps {
+			os.Remove(p)
+		}
+	}()
+	patchFile, err := temp()
+	if err != nil {
+		return nil, err
+	}
+	rejects, err := temp()
+	if err != nil {
+		return nil, err
+	}
+	output, err := temp()
+	if err != nil {
+		return nil, err
+	}
 	real := *c
 	env := *c.Env
 	env.Opts = c.Opts.Clone()
 	env.Opts.Set("test", false)
 	real.Env = &env
-	m := newManagedArgs(filepath.Join(dir, "patch"))
+	m := newManagedArgs(patchFile)
 	m.Source, m.SourceHash, m.SourceHashName, m.SkipVerify, m.Template, m.Context, m.Defaults = src, a.SourceHash, a.SourceHashName, a.SkipVerify,
 		a.Template, a.Context, a.Defaults
 	got, err := managedState(ctx, &real, m)
@@ -629,11 +650,10 @@ func fileStatePatch(ctx context.Context, c *Call, a struct {
 		out, _ := v.(*Map)
 		return out, nil
 	}
-	rejects := filepath.Join(dir, "rejects")
 	if a.RejectFile != nil {
 		rejects = Str(a.RejectFile)
 	}
-	pre := []string{"-N", "-r", rejects, "-o", filepath.Join(dir, "output")}
+	pre := []string{"-N", "-r", rejects, "-o", output}
 	var last []string
 	if strip != nil && isDir(name) {
 		last = []string{"-p" + Str(strip)}

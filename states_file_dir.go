@@ -677,6 +677,10 @@ func recurseTree(ctx context.Context, c *Call, name, source string, keepLinks bo
 			return nil, err
 		}
 		for _, d := range dirs {
+			if d+"/" == src && includedName(".", include, exclude) {
+				addDir(name + "/.") // the directory itself, as the file server lists it
+				continue
+			}
 			rel, ok := wanted(d)
 			if !ok || behindLink(d) {
 				continue
