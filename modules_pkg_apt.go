@@ -585,7 +585,7 @@ func (p aptManager) show(ctx context.Context, c *Call, a pkgNamesArgs) (any, err
 // dpkgInfoFormat asks dpkg-query for everything that info_installed shows.
 const dpkgInfoFormat = `package:${Package}\nrevision:${binary:Revision}\narchitecture:${Architecture}\nmaintainer:${Maintainer}\nsummary:${Summary}\n` +
 	`source:${source:Package}\nversion:${Version}\nsection:${Section}\nsize:${Size}\nMD5:${MD5sum}\nSHA1:${SHA1}\nSHA256:${SHA256}\n` +
-	`origin:${Origin}\nhomepage:${Homepage}\nstatus:${db:Status-Abbrev}\ninstall_date:${db-fsys:Last-Modified}\ndescription:${Description}\n\n\001\n`
+	`origin:${Origin}\nhomepage:${Homepage}\nstatus:${db:Status-Abbrev}\ninstall_date:${db-fsys:Last-Modified}\ndescription:${Description}\n\n` + "\x01" + `\n`
 
 func (aptManager) infoInstalled(ctx context.Context, c *Call, a pkgNamesArgs) (any, error) {
 	for k := range a.Kwargs.All() {
@@ -609,7 +609,7 @@ func (aptManager) infoInstalled(ctx context.Context, c *Call, a pkgNamesArgs) (a
 func parseDpkgInfo(text string) *Map {
 	rename := map[string]string{"package": "name", "origin": "vendor", "section": "group", "maintainer": "packager", "homepage": "url"}
 	out := &Map{}
-	for _, part := range strings.Split(text, "\n\001") {
+	for _, part := range strings.Split(text, "\n\x01") {
 		head, descr, ok := strings.Cut(part, "\ndescription:")
 		if !ok {
 			continue
@@ -643,7 +643,7 @@ func parseDpkgInfo(text string) *Map {
 		if len(status) < 2 || status[1] != 'i' {
 			continue
 		}
-		info.Set("description", strings.TrimSuffix(descr, "\n"))
+		info.Set("description", descr)
 		if license := debianLicenses(name); license != "" {
 			info.Set("license", license)
 		}
