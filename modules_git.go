@@ -47,6 +47,8 @@ func gitModule() Module {
 			"current_branch":        {run: gitModCurrentBranch, doc: "Return the branch that is checked out."},
 			"discard_local_changes": {run: gitModDiscard, doc: "Undo changes of files that are not committed."},
 			"config_get":            {run: gitModConfigGet, doc: "Return an option of git's configuration; all: all its values."},
+			"config_get_regexp":     {run: gitModConfigRegexp, doc: "Return the values of options whose names match a pattern."},
+			"config_get_regex":      {run: gitModConfigRegexp, doc: "The same as git.config_get_regexp."},
 			"config_set":            {run: gitModConfigSet, doc: "Set an option of git's configuration, with multivar to several values."},
 			"config_unset":          {run: gitModConfigUnset, doc: "Remove an option of git's configuration."},
 			"remotes":               {run: gitModRemotes, doc: "Return the remotes with their URLs."},

@@ -109,6 +109,8 @@ func gitModConfigCall(cwd, user any, kwargs *Map) (gitModCall, []string, error) 
 		rest = append(rest, "--global")
 	} else if cwd == nil {
 		return g, nil, InvocationErrorf("'cwd' argument required unless global=True")
+	} else {
+		rest = append(rest, "--local")
 	}
 	if cwd != nil {
 		dir, err := gitModDir(Str(cwd), user)
@@ -152,6 +154,39 @@ func gitModConfigGet(ctx context.Context, c *Call, a gitModConfigGetArgs) (any, 
 		return "", nil
 	}
 	return values[len(values)-1], nil
+}
+
+// gitModConfigRegexp finds options by a pattern: the values of each.
+func gitModConfigRegexp(ctx context.Context, c *Call, a gitModConfigUnsetArgs) (any, error) {
+	g, rest, err := gitModConfigCall(a.Cwd, a.User, a.Kwargs)
+	if err != nil {
+		return nil, err
+	}
+	g.ignore, g.soft = true, true
+	rest = append(rest, "--get-regexp", Str(a.Key))
+	r, err := gitModRun(ctx, c, g, append(rest, oneWord(a.ValueRegex)...)...)
+	if err != nil {
+		return nil, err
+	}
+	out := NewMap()
+	switch n, _ := toInt(r.retcode); {
+	case n == 1: // nothing matches
+		return out, nil
+	case n > 1:
+		return nil, ExecErrorf("Command 'git config --get-regexp %s' failed: %s", Str(a.Key), r.stderr)
+	}
+	for _, line := range pyLines(r.stdout, false) {
+		name, value, ok := strings.Cut(line, " ")
+		if !ok {
+			continue
+		}
+		if l := out.List(name); l != nil {
+			l.Append(value)
+		} else {
+			out.Set(name, NewList(value))
+		}
+	}
+	return out, nil
 }
 
 type gitModConfigSetArgs struct {
