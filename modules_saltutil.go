@@ -54,6 +54,9 @@ func saltutilModule() Module {
 			funcs["sync_outputters"] = Func{run: run, pyname: "sync_output", doc: doc}
 		}
 	}
+	for name, f := range saltutilMasterFuncs() {
+		funcs[name] = f
+	}
 	return Module{Doc: "Jobs, caches and custom modules of the minion.", Funcs: funcs}
 }
 
