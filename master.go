@@ -420,7 +420,11 @@ func (m *Master) handle(ctx context.Context, p *Peer, body []byte) (out []byte) 
 	if r != nil && r.ID != "" {
 		id = " as " + shortRepr(r.ID)
 	}
-	m.grumble.warn(hostOf(p.RemoteAddr), fmt.Sprintf("refused a request from %s%s: %v", p.RemoteAddr, id, refusal))
+	why := fmt.Sprint(refusal)
+	if errors.Is(err, ErrNoKey) {
+		why = "its key is not accepted: salt-key -L"
+	}
+	m.grumble.warn(hostOf(p.RemoteAddr), fmt.Sprintf("refused a request from %s%s: %s", p.RemoteAddr, id, why))
 	return refusal.Reply()
 }
 

@@ -162,6 +162,7 @@ func (m *Master) takeReturn(ret *ReturnLoad) error {
 		jid = m.nextJID()
 		load.Set("jid", jid)
 	}
+	var err error
 	if !m.jobs.Known(jid) {
 		job := load.Clone()
 		job.Delete("return")
@@ -174,14 +175,16 @@ func (m *Master) takeReturn(ret *ReturnLoad) error {
 		job.Set("arg", args)
 		job.Set("tgt_type", "glob")
 		job.Set("tgt", ret.ID)
-		if err := m.jobs.Begin(jid, job, []string{ret.ID}, Truth(load.Value("nocache"))); err != nil {
-			return err
-		}
+		err = m.jobs.Begin(jid, job, []string{ret.ID}, Truth(load.Value("nocache")))
 	}
-	first, err := m.jobs.Return(jid, ret.ID, load)
+	first := true
+	if err == nil {
+		first, err = m.jobs.Return(jid, ret.ID, load)
+	}
 	m.owed.settle(jid, ret.ID)
 	if err != nil {
-		// The one who waits for it gets it all the same.
+		// The one who waits for it gets it all the same: on a full disk the
+		// master can still be used to make room.
 		m.log.Error(err.Error())
 		first = true
 	}

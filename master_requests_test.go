@@ -359,6 +359,41 @@ func TestReturnsAreFiledOnce(t *testing.T) {
 	wantValue(t, "minions", Strings(j.Minions), NewList("m"))
 }
 
+// A master that cannot write its jobs, on a full disk or so, still hands out
+// what minions answer.
+func TestReturnsArriveWithoutAJobCache(t *testing.T) {
+	m := startMaster(t)
+	f := m.accepted(t, "m", 1)
+	events := m.bus.Subscribe("salt/job/", 64)
+	if err := os.RemoveAll(m.jobs.dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(m.jobs.dir, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	jid, minions := m.publishAsOwner(t, "*", "glob", "test.echo", "hallo")
+	wantValue(t, "expected", Strings(minions), NewList("m"))
+	wantValue(t, "answer", f.call(t, "cmd", "_return", "id", "m", "jid", jid, "fun", "test.echo", "fun_args", NewList("hallo"), "return", "hallo", "retcode", int64(0)), nil)
+	wantValue(t, "return", nextEvent(t, events, "salt/job/"+jid+"/ret/m").Value("return"), "hallo")
+	wantLog(t, m, "ERROR", jid)
+}
+
+// The log names the cause in words for whoever reads it: a minion whose key was
+// deleted while it runs.
+func TestRequestsWithoutAKeyAreExplained(t *testing.T) {
+	m := startMaster(t)
+	f := m.accepted(t, "m", 1)
+	if err := m.keys.Delete("m"); err != nil {
+		t.Fatal(err)
+	}
+	v, err := DecodeWire(ask(t, f.r, f.sealed(t, NewMap("cmd", "_file_envs", "id", "m"), NewNonce())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantValue(t, "answer", v, "bad load")
+	wantLog(t, m, "WARNING", "as 'm'", "its key is not accepted")
+}
+
 func TestReturnsThatAreNotTaken(t *testing.T) {
 	m := startMaster(t)
 	f := m.accepted(t, "m", 1)
