@@ -343,3 +343,27 @@ func TestAbsentStatesSayWhy(t *testing.T) {
 		}
 	}
 }
+
+func TestPythonVersions(t *testing.T) {
+	order := []string{"1.0.dev1", "1.0a1", "1.0b2", "1.0rc1", "1.0", "1.0.post1", "1.0.1", "1.2", "1.10", "2!0.1"}
+	for i := 1; i < len(order); i++ {
+		if comparePython(order[i-1], order[i]) >= 0 || comparePython(order[i], order[i-1]) <= 0 {
+			t.Errorf("%s is not before %s", order[i-1], order[i])
+		}
+	}
+	for _, x := range []struct {
+		version, pkg string
+		want         bool
+	}{
+		{"1.0.0", "a==1.0", true}, {"1.4.2", "a~=1.4.1", true}, {"1.5", "a~=1.4.1", false}, {"2.1", "a>=2,<3", true},
+		{"3.0", "a >=2, <3", false}, {"1.2.3", "a==1.2.*", true}, {"1.3", "a!=1.2.*", true}, {"1", "a[x]", true},
+	} {
+		w, problem := readPipWanted(x.pkg)
+		if problem != "" || w.prefix != "a" || pipFulfills(x.version, w.specs) != x.want {
+			t.Errorf("%s with %s: %v %q, want %v", x.pkg, x.version, w, problem, x.want)
+		}
+	}
+	if _, problem := readPipWanted("a=1"); !strings.Contains(problem, "use '==' instead") {
+		t.Errorf("a=1: %q", problem)
+	}
+}

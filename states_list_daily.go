@@ -25,6 +25,7 @@ func dailyStates() []moduleEntry {
 		{name: "module", load: moduleStates},
 		{name: "mount", load: mountStates},
 		{name: "nftables", load: nftablesStates},
+		{name: "pip_state", virtual: "pip", load: pipStates},
 		{name: "pkg", load: pkgStates},
 		{name: "pkgrepo", load: pkgrepoStates},
 		{name: "schedule", load: scheduleStates},
@@ -34,5 +35,6 @@ func dailyStates() []moduleEntry {
 		{name: "sysctl", load: sysctlStates},
 		{name: "timezone", load: timezoneStates},
 		{name: "user", load: userStates},
+		{name: "virtualenv_mod", virtual: "virtualenv", load: virtualenvStates},
 	}
 }
