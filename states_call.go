@@ -184,6 +184,10 @@ func failedState(full string, name any, err error) *Map {
 // stateTraceback is the traceback of an error; that of a template shows the
 // template's own error first.
 func stateTraceback(err error) string {
+	var missing *NotAvailableError
+	if errors.As(err, &missing) && missing.Reason == "" {
+		return "Traceback (most recent call last):\nKeyError: '" + missing.Name + "'\n"
+	}
 	var re *RenderError
 	if !errors.As(err, &re) || re.Class != "" {
 		return asModuleError(err).Traceback()

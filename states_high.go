@@ -213,10 +213,8 @@ func verifyHigh(high *Map) []string {
 									"did you mean '%s'?", reqKey, name, sls, before)
 							}
 							if !Hashable(reqVal) {
-								if _, isMap := reqVal.(*Map); !isMap { // ordered mappings of Salt hash
-									add("Illegal requisite \"%s\", please check your syntax.\n", Str(reqVal))
-									continue
-								}
+								add("Illegal requisite \"%s\", please check your syntax.\n", Str(reqVal))
+								continue
 							}
 							target := Str(reqVal)
 							mine.on[target] = reqKey
