@@ -58,6 +58,10 @@ type Minion struct {
 	// templates keeps what was parsed, for all jobs
 	templates *Templates
 
+	// ready is closed when the first link stands.
+	ready     chan struct{}
+	readyOnce sync.Once
+
 	mu     sync.Mutex
 	links  []*masterLink
 	grains *Map
@@ -65,7 +69,7 @@ type Minion struct {
 
 // NewMinion makes a minion from its options; its key is made if there is none.
 func NewMinion(o *Options, log *slog.Logger) (*Minion, error) {
-	m := &Minion{opts: o, log: log, id: o.Str("id")}
+	m := &Minion{opts: o, log: log, id: o.Str("id"), ready: make(chan struct{})}
 	if err := ValidMinionID(m.id); err != nil {
 		return nil, err
 	}
@@ -143,6 +147,9 @@ func (m *Minion) Run(ctx context.Context) error {
 			l.channel.Close()
 		}
 	}()
+	if len(links) == 0 {
+		m.setReady()
+	}
 	for _, l := range links {
 		senders.Go(func() { l.spool.Run(sctx) })
 		running.Go(func() {

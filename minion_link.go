@@ -440,6 +440,7 @@ func (l *masterLink) start(ctx context.Context) error {
 			l.log.Warn(fmt.Sprintf("send the start event: %v", err))
 		}
 	}
+	l.m.setReady()
 	return nil
 }
 

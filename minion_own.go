@@ -18,7 +18,12 @@ func (m *Minion) ownWork(ctx context.Context, start func(func())) {
 		m.sched.AddHidden("__mine_interval", NewMap("function", "mine.update", "minutes", int64(n), "jid_include", true, "maxrunning", int64(2),
 			"run_on_start", true, "return_job", m.opts.Bool("mine_return_job")))
 	}
-	start(func() { m.sched.Run(ctx, m.runScheduled) })
+	start(func() {
+		if m.waitReady(ctx) {
+			m.sched.Run(ctx, m.runScheduled)
+		}
+	})
+	start(func() { m.startupStates(ctx) })
 	start(func() { m.beacons.Run(ctx, m.fireBeacons, m.beaconCall) })
 }
 

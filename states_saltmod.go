@@ -175,7 +175,7 @@ func saltStateState(ctx context.Context, c *Call, a struct {
 	Failhard         any    `def:"None"`
 	Kwargs           *Map   `arg:"**kwargs"`
 }) (any, error) {
-	ret := stateReturn(a.Name, true, "")
+	ret := NewMap("name", a.Name, "changes", NewMap(), "comment", "", "result", true)
 	allowed, ok := toInt(a.AllowFail)
 	if !ok {
 		return failState(ret, "Passed invalid value for 'allow_fail', must be an int")
@@ -307,7 +307,7 @@ func saltStateFunction(ctx context.Context, c *Call, a struct {
 	Failhard      any    `def:"None"`
 	Kwargs        *Map   `arg:"**kwargs"`
 }) (any, error) {
-	ret := stateReturn(a.Name, true, "")
+	ret := NewMap("name", a.Name, "changes", NewMap(), "comment", "", "result", true)
 	args := NewList(toItems(a.Arg)...)
 	if s, ok := a.Arg.(string); ok {
 		ret.Set("warnings", NewList("Please specify 'arg' as a list of arguments."))
