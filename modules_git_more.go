@@ -135,7 +135,7 @@ func gitModConfigGet(ctx context.Context, c *Call, a gitModConfigGetArgs) (any, 
 	if all {
 		option = "--get-all"
 	}
-	g.ignore, g.soft = true, true
+	g.ignore, g.soft = a.IgnoreRetcode, true
 	r, err := gitModRun(ctx, c, g, append(rest, option, Str(a.Key))...)
 	if err != nil {
 		return nil, err

@@ -39,6 +39,8 @@ func dailyModules() []moduleEntry {
 		{name: "pip", load: pipModule},
 		{name: "virtualenv_mod", virtual: "virtualenv", load: virtualenvModule},
 		{name: "uci", load: uciModule},
+		{name: "linux_lvm", virtual: "lvm", load: lvmModule},
+		{name: "iptables", load: netfilterModule},
 		{name: "key", load: keyModule},
 		{name: "minion", load: minionModule},
 		{name: "sdb", load: sdbModule},

@@ -324,7 +324,6 @@ func (p localeParts) String() string {
 // normalLocale is the form in which locales are compared.
 func normalLocale(s string) string {
 	p := splitLocale(strings.TrimSpace(s))
-	p.language, p.territory = strings.ToLower(p.language), strings.ToUpper(p.territory)
 	p.codeset = strings.ToLower(strings.ReplaceAll(p.codeset, "-", ""))
 	p.charmap = ""
 	return p.String()
