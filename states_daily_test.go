@@ -367,3 +367,23 @@ func TestPythonVersions(t *testing.T) {
 		t.Errorf("a=1: %q", problem)
 	}
 }
+
+func TestUCIStates(t *testing.T) {
+	conf := NewMap("network.lan", NewMap(".type", "interface"), "network.lan.ipaddr", "192.168.1.1", "network.lan.dns", NewList("1.1.1.1", "9.9.9.9"))
+	s := &scripted{funcs: map[string]scriptedFunc{
+		"uci.get":    func(args []any, _ *Map) (any, error) { return conf.Value(args[0]), nil },
+		"uci.set":    func(args []any, _ *Map) (any, error) { conf.Set(args[0], args[1]); return true, nil },
+		"uci.delete": func(args []any, _ *Map) (any, error) { conf.Delete(args[0]); return true, nil },
+	}}
+	name := "network.lan.ipaddr"
+	change := NewMap(name, oldNew("192.168.1.1", "10.0.0.1"))
+	wantReturn(t, s.state(t, true, "uci.present", "name", name, "value", "10.0.0.1"), nil, name+" is set to be changed", change)
+	wantReturn(t, s.state(t, false, "uci.present", "name", name, "value", "10.0.0.1"), true, name+" was set", change)
+	wantReturn(t, s.state(t, false, "uci.present", "name", name, "value", "10.0.0.1"), true, name+" is already set", NewMap())
+	wantReturn(t, s.state(t, false, "uci.present", "name", "network.lan", "type", "interface", "values", NewMap("dns", NewList("1.1.1.1", "9.9.9.9"), "up", true)), true,
+		"network.lan was set", NewMap("network.lan.up", oldNew(nil, "1")))
+	wantReturn(t, s.state(t, false, "uci.absent", "name", name), true, name+" was removed", NewMap(name, oldNew("10.0.0.1", nil)))
+	wantReturn(t, s.state(t, false, "uci.absent", "name", name), true, name+" is already absent", NewMap())
+	s.funcs["uci.set"] = func([]any, *Map) (any, error) { return nil, ExecErrorf("read-only") }
+	wantReturn(t, s.state(t, false, "uci.present", "name", name, "value", "x"), false, "Failed to set "+name+": read-only", NewMap())
+}

@@ -34,6 +34,7 @@ func dailyStates() []moduleEntry {
 		{name: "ssh_known_hosts", load: sshKnownHostsStates},
 		{name: "sysctl", load: sysctlStates},
 		{name: "timezone", load: timezoneStates},
+		{name: "uci", load: uciStates},
 		{name: "user", load: userStates},
 		{name: "virtualenv_mod", virtual: "virtualenv", load: virtualenvStates},
 	}
