@@ -12,19 +12,25 @@ import (
 	"time"
 )
 
-// ownWork starts the scheduler and the beacons; they end with ctx.
+// ownWork starts the scheduler and the beacons; they end with ctx. Unless the
+// options say otherwise both wait for the first master: what runs at start, the
+// mine above all, is for the master, and the pillar may have jobs and beacons.
 func (m *Minion) ownWork(ctx context.Context, start func(func())) {
 	if n := m.opts.Int("mine_interval"); n > 0 && (!m.opts.Has("mine_enabled") || m.opts.Bool("mine_enabled")) {
 		m.sched.AddHidden("__mine_interval", NewMap("function", "mine.update", "minutes", int64(n), "jid_include", true, "maxrunning", int64(2),
 			"run_on_start", true, "return_job", m.opts.Bool("mine_return_job")))
 	}
 	start(func() {
-		if m.waitReady(ctx) {
+		if m.opts.Bool("scheduler_before_connect") || m.waitReady(ctx) {
 			m.sched.Run(ctx, m.runScheduled)
 		}
 	})
 	start(func() { m.startupStates(ctx) })
-	start(func() { m.beacons.Run(ctx, m.fireBeacons, m.beaconCall) })
+	start(func() {
+		if m.opts.Bool("beacons_before_connect") || m.waitReady(ctx) {
+			m.beacons.Run(ctx, m.fireBeacons, m.beaconCall)
+		}
+	})
 }
 
 // ownPillar is the pillar that the minion's own work goes by: the first master's.

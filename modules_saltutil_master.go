@@ -152,6 +152,7 @@ func saltutilWheel(ctx context.Context, c *Call, a saltutilWheelArgs) (any, erro
 		return nil, ExecErrorf("the master answered %s", shortRepr(answer))
 	}
 	data.Delete("tag")
+	data.Delete("_stamp")
 	data.Set("fun_args", lowFunArgs(a.Args, kwargs))
 	return data, nil
 }
