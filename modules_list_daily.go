@@ -39,6 +39,7 @@ func dailyModules() []moduleEntry {
 		{name: "pip", load: pipModule},
 		{name: "virtualenv_mod", virtual: "virtualenv", load: virtualenvModule},
 		{name: "uci", load: uciModule},
+		{name: "xml", load: xmlModule},
 		{name: "linux_lvm", virtual: "lvm", load: lvmModule},
 		{name: "iptables", load: netfilterModule},
 		{name: "key", load: keyModule},
