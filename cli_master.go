@@ -96,8 +96,20 @@ func makeMasterDirs(o *Options) error {
 			path = filepath.Dir(path)
 		}
 		path = filepath.Clean(path)
-		if err := os.MkdirAll(path, d.mode); err != nil {
+		made, err := makeDaemonDir(path, d.mode)
+		if err != nil {
 			return fmt.Errorf("make the directory of %s: %w", d.option, err)
+		}
+		if d.option == "log_file" && !made && filepath.Base(path) != "salt" {
+			// The directory may be everybody's, such as /var/log: only the file is
+			// handed over.
+			if path = o.Path(d.option); uid > 0 {
+				f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o640)
+				if err != nil {
+					return fmt.Errorf("make the log file: %w", err)
+				}
+				f.Close()
+			}
 		}
 		if uid > 0 {
 			if err := handOver(path, uid); err != nil {
@@ -106,6 +118,19 @@ func makeMasterDirs(o *Options) error {
 		}
 	}
 	return nil
+}
+
+// makeDaemonDir makes a directory with its mode and says whether it was
+// missing. What is missing above it can be passed by every user, as the daemon
+// may become another one.
+func makeDaemonDir(path string, mode os.FileMode) (made bool, err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return false, err
+	}
+	if err := os.Mkdir(path, mode); err == nil {
+		return true, nil
+	}
+	return false, os.MkdirAll(path, mode) // it is there, or why not
 }
 
 // handOver gives a directory and what is in it to a user, if the directory is

@@ -56,7 +56,7 @@ func makeMinionDirs(o *Options) error {
 		if path == "" {
 			continue
 		}
-		if err := os.MkdirAll(filepath.Clean(path), d.mode); err != nil {
+		if _, err := makeDaemonDir(filepath.Clean(path), d.mode); err != nil {
 			return fmt.Errorf("make the directory of %s: %w", d.option, err)
 		}
 	}
