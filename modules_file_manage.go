@@ -594,9 +594,11 @@ func fileCheckManagedChanges(ctx context.Context, c *Call, a checkManagedChanges
 	return changes, nil
 }
 
-// installFile puts a file in place of another one: beside, then renamed. What
-// was there keeps its owner and mode, and a backup if that is wanted.
-func installFile(c *Call, source, dest, backup string) error {
+// installFile puts a file in place of another one: beside, then renamed, owner
+// and mode before the name, so that whoever looks has the old file or the new
+// one. What was there keeps its owner and mode, and a backup if that is wanted;
+// fresh is the mode of a file that was not there.
+func installFile(c *Call, source, dest, backup string, fresh os.FileMode) error {
 	if !isFile(source) {
 		return fmt.Errorf("[Errno 2] No such file or directory: %s", source)
 	}
@@ -618,19 +620,17 @@ func installFile(c *Call, source, dest, backup string) error {
 			return err
 		}
 	}
-	was, statErr := fileStat(dest, true)
-	if err := os.Rename(tmp.Name(), dest); err != nil {
+	mode := uint32(fresh)
+	if was, err := fileStat(dest, true); err == nil {
+		mode = uint32(was.Mode) & 0o7777
+		if err := os.Chown(tmp.Name(), int(was.Uid), int(was.Gid)); err != nil {
+			return err
+		}
+	}
+	if err := syscall.Chmod(tmp.Name(), mode); err != nil {
 		return err
 	}
-	if statErr == nil {
-		if err := os.Chown(dest, int(was.Uid), int(was.Gid)); err != nil {
-			return err
-		}
-		if err := syscall.Chmod(dest, uint32(was.Mode)&0o7777); err != nil {
-			return err
-		}
-	}
-	return nil
+	return os.Rename(tmp.Name(), dest)
 }
 
 // umaskOf is the umask that a state asked for, 0 if it asked for none.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 )
 
@@ -183,7 +184,7 @@ func (m *managed) update(ctx context.Context) (*Map, error) {
 			if diff != "" {
 				changes.Set("diff", diff)
 			}
-			if err := installFile(m.c, m.sfn, real, m.backup); err != nil {
+			if err := installFile(m.c, m.sfn, real, m.backup, 0o600); err != nil {
 				cleanTemp(m.sfn)
 				return m.fail("Failed to commit change: %s", osErrorText(err))
 			}
@@ -206,7 +207,7 @@ func (m *managed) update(ctx context.Context) (*Map, error) {
 		}
 		if diff != "" {
 			changes.Set("diff", diff)
-			if err := installFile(m.c, tmp, real, m.backup); err != nil {
+			if err := installFile(m.c, tmp, real, m.backup, 0o600); err != nil {
 				return m.fail("Failed to commit change: %s", osErrorText(err))
 			}
 		}
@@ -220,7 +221,7 @@ func (m *managed) update(ctx context.Context) (*Map, error) {
 		if ret, err := m.verify(m.Name, ""); ret != nil || err != nil {
 			return ret, err
 		}
-		if err := installFile(m.c, m.sfn, m.Name, m.backup); err != nil {
+		if err := installFile(m.c, m.sfn, m.Name, m.backup, 0o600); err != nil {
 			cleanTemp(m.sfn)
 			return m.fail("Failed to commit change: %s", osErrorText(err))
 		}
@@ -287,12 +288,12 @@ func (m *managed) create(ctx context.Context) (*Map, error) {
 			return ret, err
 		}
 		if !test {
-			f, err := os.OpenFile(m.Name, os.O_CREATE|os.O_WRONLY, m.newMode())
-			if err != nil {
-				return nil, ExecErrorf("%s", strerrorOf(err))
-			}
-			f.Close()
 			if m.Contents == nil {
+				f, err := os.OpenFile(m.Name, os.O_CREATE|os.O_WRONLY, m.newMode())
+				if err != nil {
+					return nil, ExecErrorf("%s", strerrorOf(err))
+				}
+				f.Close()
 				changes.Set("new", fmt.Sprintf("file %s created", m.Name))
 				m.ret.Set("comment", "Empty file")
 			} else {
@@ -310,7 +311,14 @@ func (m *managed) create(ctx context.Context) (*Map, error) {
 		from = tmp
 	}
 	if from != "" {
-		err := installFile(m.c, from, m.Name, m.backup)
+		fresh := os.FileMode(0o600) // as a copy of the source has it, until its own mode is set
+		if m.source == "" {
+			fresh = m.newMode()
+			if mask, err := strconv.ParseUint(defaultFileMode(m.c), 8, 32); err == nil {
+				fresh &= os.FileMode(mask)
+			}
+		}
+		err := installFile(m.c, from, m.Name, m.backup, fresh)
 		cleanTemp(m.sfn)
 		if err != nil {
 			return nil, pyOSError(err)
