@@ -11,9 +11,11 @@ import (
 func lvmStates() Module {
 	return Module{
 		Doc: "Physical volumes, volume groups and logical volumes.",
-		Virtual: func(context.Context, *Call) (bool, string) {
-			_, err := exec.LookPath("lvm")
-			return err == nil, "lvm command not found"
+		Virtual: func(ctx context.Context, c *Call) (bool, string) {
+			if _, err := exec.LookPath("lvm"); err != nil {
+				return false, "lvm command not found"
+			}
+			return c.Has(ctx, "lvm.pvdisplay"), "lvm module could not be loaded"
 		},
 		Funcs: Funcs{
 			"pv_present": {run: lvmStatePVPresent, doc: "The device is a physical volume."},
