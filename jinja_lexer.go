@@ -43,6 +43,7 @@ func defaultJinjaSyntax() jinjaSyntax {
 }
 
 type jinjaLexer struct {
+	last         int // line of the last token: the end of a template has that line, too
 	syn          *jinjaSyntax
 	name         string
 	src          string
@@ -98,18 +99,19 @@ func (l *jinjaLexer) fail(format string, args ...any) error {
 func (l *jinjaLexer) next() (jinjaToken, error) {
 	for len(l.queue) == 0 {
 		if l.pos >= len(l.src) && l.state != "linestatement_begin" {
-			return jinjaToken{kind: "eof", line: l.line}, nil
+			return jinjaToken{kind: "eof", line: max(l.last, 1)}, nil
 		}
 		done, err := l.step()
 		if err != nil {
 			return jinjaToken{}, err
 		}
 		if done {
-			return jinjaToken{kind: "eof", line: l.line}, nil
+			return jinjaToken{kind: "eof", line: max(l.last, 1)}, nil
 		}
 	}
 	t := l.queue[0]
 	l.queue = l.queue[1:]
+	l.last = t.line
 	return t, nil
 }
 

@@ -219,6 +219,9 @@ func linesContext(template string, line int, traced bool) string {
 	lines := splitLines(template, false)
 	more := len(lines)
 	if traced {
+		if strings.HasSuffix(template, "\n") {
+			lines = append(lines, "")
+		}
 		lines = append(lines, "Traceback (most recent call last):")
 		more = len(lines) + around
 	}
