@@ -122,7 +122,7 @@ func MergeGrains(o *Options, into, more *Map) {
 		}
 		if have, ok := into.Value(k).(*Map); ok && o.Bool("grains_deep_merge") {
 			if add, ok := v.(*Map); ok {
-				dictUpdate(have, add, false)
+				UpdateMap(have, add, false)
 				continue
 			}
 		}

@@ -90,7 +90,7 @@ func configGet(_ context.Context, c *Call, a configGetArgs) (any, error) {
 				data.Merge(m)
 				continue
 			}
-			dictUpdate(data, m, lists)
+			UpdateMap(data, m, lists)
 		}
 		if v, ok := TraversePath(data, a.Key, a.Delimiter); ok {
 			return v, nil

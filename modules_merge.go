@@ -1,35 +1,8 @@
-// Merging of mappings by Salt's strategies, and picking from a mapping by a
-// grain or a pillar value: what grains, pillar, config and templates share.
+// Lists and mappings that grains, pillar, config and templates look into: picking
+// a part by the value of a grain or a pillar.
 package main
 
-// dictUpdate puts upd on top of dest, mapping by mapping: dictupdate.update.
-// Lists replace each other, or with mergeLists get what is new appended.
-func dictUpdate(dest, upd *Map, mergeLists bool) *Map {
-	for k, v := range upd.All() {
-		have := dest.Value(k)
-		if hm, ok := have.(*Map); ok {
-			if vm, ok := v.(*Map); ok {
-				dest.Set(k, dictUpdate(hm, vm, mergeLists))
-				continue
-			}
-		}
-		if hl, ok := have.(*List); ok && mergeLists {
-			if vl, ok := v.(*List); ok {
-				merged := NewList(hl.Items...)
-				for _, item := range vl.Items {
-					if !containsItem(hl.Items, item) {
-						merged.Append(item)
-					}
-				}
-				dest.Set(k, merged)
-				continue
-			}
-		}
-		dest.Set(k, v)
-	}
-	return dest
-}
-
+// containsItem says whether a list has a value that is equal.
 func containsItem(items []any, v any) bool {
 	for _, item := range items {
 		if Equal(item, v) {
@@ -76,7 +49,7 @@ pick:
 			case ret == nil:
 				ret = DeepCopy(under)
 			case isMap && ok:
-				ret = dictUpdate(DeepCopy(um).(*Map), rm, false)
+				ret = UpdateMap(DeepCopy(um).(*Map), rm, false)
 			case isMap:
 				return nil, OtherErrorf("salt.exceptions.SaltException", "filter_by default and look-up values must both be dictionaries.")
 			}
@@ -94,7 +67,7 @@ pick:
 		if !ok {
 			return nil, OtherErrorf("TypeError", "Cannot update using non-dict types in dictupdate.update()")
 		}
-		ret = dictUpdate(rm, DeepCopy(mm).(*Map), false)
+		ret = UpdateMap(rm, DeepCopy(mm).(*Map), false)
 	}
 	return ret, nil
 }

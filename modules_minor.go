@@ -173,7 +173,7 @@ func sdbGet(ctx context.Context, c *Call, a sdbGetArgs) (any, error) {
 				return nil, err
 			}
 			if m, ok := v.(*Map); ok {
-				dictUpdate(data, m, Truth(profile.Value("merge_lists")))
+				UpdateMap(data, m, Truth(profile.Value("merge_lists")))
 			}
 		}
 		v, _ := TraversePath(data, key, ":")

@@ -68,7 +68,7 @@ func pillarGet(ctx context.Context, c *Call, a pillarGetArgs) (any, error) {
 				return DeepCopy(d), nil
 			}
 			if ok {
-				return dictUpdate(DeepCopy(d).(*Map), DeepCopy(m).(*Map), lists), nil
+				return UpdateMap(DeepCopy(d).(*Map), DeepCopy(m).(*Map), lists), nil
 			}
 			skipped("dict")
 		case *List:

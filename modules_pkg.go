@@ -10,6 +10,7 @@ package main
 
 import (
 	"context"
+	"os"
 	"sort"
 	"strings"
 )
@@ -330,6 +331,7 @@ func (m pkgCommon) upgradeAvailable(ctx context.Context, c *Call, a pkgNameKwArg
 }
 
 func (m pkgCommon) refreshDB(ctx context.Context, c *Call, a pkgRefreshArgs) (any, error) {
+	os.Remove(refreshTag(c)) // what a state run asked for is done with this
 	kw := a.Kwargs.Clone()
 	kw.Set("cache_valid_time", a.CacheValidTime)
 	kw.Set("failhard", a.Failhard)

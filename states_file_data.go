@@ -193,7 +193,7 @@ func fileStateSerialize(ctx context.Context, c *Call, a struct {
 				if !ok1 || !ok2 {
 					return nil, OtherErrorf("TypeError", "Cannot update using non-dict types in dictupdate.update()")
 				}
-				merged := dictUpdate(DeepCopy(old).(*Map), DeepCopy(more).(*Map), false)
+				merged := UpdateMap(DeepCopy(old).(*Map), DeepCopy(more).(*Map), false)
 				if Equal(old, merged) {
 					ret.Set("comment", fmt.Sprintf("The file %s is in the correct state", name))
 					return ret, nil

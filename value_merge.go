@@ -15,7 +15,7 @@ func UpdateMap(dest, upd *Map, mergeLists bool) *Map {
 			if l, ok := v.(*List); ok && mergeLists {
 				merged := DeepCopy(have).(*List)
 				for _, item := range l.Items {
-					if !inItems(merged.Items, item) {
+					if !containsItem(merged.Items, item) {
 						merged.Append(item)
 					}
 				}
@@ -26,15 +26,6 @@ func UpdateMap(dest, upd *Map, mergeLists bool) *Map {
 		dest.Set(k, v)
 	}
 	return dest
-}
-
-func inItems(items []any, v any) bool {
-	for _, item := range items {
-		if Equal(item, v) {
-			return true
-		}
-	}
-	return false
 }
 
 // MergeMaps merges b over a by a strategy: smart, recurse, aggregate, list,
