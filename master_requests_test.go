@@ -285,14 +285,20 @@ func (p panicking) Pillar(context.Context, PillarRequest) (*Map, error) {
 }
 
 func TestFailingCommandIsAnswered(t *testing.T) {
-	m := startMaster(t)
-	f := m.accepted(t, "m", 1)
-	for _, p := range []panicking{{}, {errors.New("top file is broken")}} {
-		m.Pillar = p
+	var m *testMaster
+	var f *fakeMinion
+	for _, tc := range []struct {
+		pillar panicking
+		log    string
+	}{{panicking{}, "panic: no pillar today"}, {panicking{errors.New("top file is broken")}, "top file is broken"}} {
+		dir := shortTempDir(t)
+		master, out := newTestMaster(t, dir)
+		master.Pillar = tc.pillar
+		m = runTestMaster(t, master, dir, out)
+		f = m.accepted(t, "m", 1)
 		wantValue(t, "pillar", f.call(t, "cmd", "_pillar", "grains", NewMap("id", "m"), "ver", "2"), "")
+		wantLog(t, m, "_pillar of m", tc.log)
 	}
-	wantLog(t, m, "_pillar of m", "panic: no pillar today")
-	wantLog(t, m, "_pillar of m", "top file is broken")
 	wantValue(t, "the next request", f.call(t, "cmd", "_file_envs"), NewList("base"))
 	for _, cmd := range []string{"_ext_nodes", "publish", "_auth", "handle", "__init__", ""} {
 		wantValue(t, cmd, f.call(t, "cmd", cmd), NewMap())
