@@ -433,7 +433,7 @@ func TestKilledMasterLosesNoReturn(t *testing.T) {
 	s.await(t)
 	for try := 1; ; try++ {
 		acked, _ := s.returns()
-		out, err := exec.Command("salt", "-c", etc, "--async", "*", "test.sleep", "0.01").CombinedOutput()
+		out, err := exec.Command("salt", "-c", etc, "--async", "*", "test.sleep", "1").CombinedOutput() // salt has left before returns come
 		if err != nil {
 			t.Fatalf("salt: %v\n%s", err, out)
 		}
