@@ -149,7 +149,8 @@ func TestPillarCache(t *testing.T) {
 	ask(`{"a": 2}`)
 }
 
-func BenchmarkPillar200(b *testing.B) {
+// pillarOf200 is a compiler over 200 files that every minion gets.
+func pillarOf200(b *testing.B) *PillarCompiler {
 	files := []string{}
 	top := "base:\n  '*':\n"
 	for i := range 200 {
@@ -157,9 +158,34 @@ func BenchmarkPillar200(b *testing.B) {
 		files = append(files, fmt.Sprintf("pillar/part%d.sls", i), fmt.Sprintf("part%d:\n  host: {{ grains['id'] }}\n  n: {{ %d * 2 }}\n  list: [a, b, c]\nshared:\n  k%d: v\n", i, i, i))
 	}
 	p, _ := pillarTree(b, nil, append(files, "pillar/top.sls", top)...)
+	return p
+}
+
+func BenchmarkPillar200(b *testing.B) {
+	p := pillarOf200(b)
 	for b.Loop() {
 		if _, err := p.Pillar(context.Background(), PillarRequest{ID: "m", Grains: NewMap("id", "m")}); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// The pillars of 1,000 minions that all ask at once.
+func BenchmarkPillarOf1000Minions(b *testing.B) {
+	p := pillarOf200(b)
+	for b.Loop() {
+		failed := make(chan error, 1000)
+		for i := range 1000 {
+			go func() { // ends with its pillar
+				id := fmt.Sprintf("m%d", i)
+				_, err := p.Pillar(context.Background(), PillarRequest{ID: id, Grains: NewMap("id", id)})
+				failed <- err
+			}()
+		}
+		for range 1000 {
+			if err := <-failed; err != nil {
+				b.Fatal(err)
+			}
 		}
 	}
 }
