@@ -306,9 +306,12 @@ func TestWheelFunctions(t *testing.T) {
 			t.Errorf("gen_accept %q: %s", bad, Repr(v))
 		}
 	}
+	if err := os.MkdirAll(filepath.Join(m.dir, "srv"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	v, _ = wheel("file_roots.write", "data", "x: 1", "path", "sub/x.sls")
-	if !strings.HasPrefix(v.(string), "Wrote") {
-		t.Skip(v)
+	if !strings.HasPrefix(Str(v), "Wrote") {
+		t.Fatal(v)
 	}
 	for _, bad := range []string{"../x", "/etc/x", "a/../../x"} {
 		if v, _ := wheel("file_roots.write", "data", "x", "path", bad); strings.HasPrefix(Str(v), "Wrote") {
