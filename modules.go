@@ -42,6 +42,9 @@ type Func struct {
 	// pyname is the name that Python's error texts use, where it differs from
 	// the name in the table (true_ for test.true).
 	pyname string
+	// value is what the parameter of field Value is called in this function,
+	// where several share one struct (maxdays of shadow.set_maxdays).
+	value string
 }
 
 // moduleEntry is one line of the registry. name is what Salt calls the file

@@ -117,14 +117,14 @@ func TestShadowFieldsAreSetInTheFile(t *testing.T) {
 		value any
 		want  any
 	}{{"max", 4, int64(90), int64(90)}, {"inact", 6, int64(5), int64(5)}, {"expire", 7, "2030-01-01", int64(21915)}, {"expire", 7, int64(-1), int64(-1)}} {
-		if _, err := setShadow(ctx, c, root, "ann", s.key, s.field, s.value, false); err != nil {
+		if _, err := shadowSetter(s.key, s.field, false)(ctx, c, shadowFieldArgs{"ann", s.value, root}); err != nil {
 			t.Fatal(err)
 		}
 		if got := infoOfShadow(root, "ann").Value(s.key); !Equal(got, s.want) {
 			t.Errorf("%s: got %s, want %s", s.key, Repr(got), Repr(s.want))
 		}
 	}
-	if v, _ := setShadow(ctx, c, root, "ann", "max", 4, "soon", true); v != false {
+	if v, _ := shadowSetter("max", 4, true)(ctx, c, shadowFieldArgs{"ann", "soon", root}); v != false {
 		t.Error("a text that is no number was taken")
 	}
 	if _, err := shadowLockPassword(ctx, c, userRootArgs{"ann", root}); err != nil {

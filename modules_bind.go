@@ -9,6 +9,11 @@
 //	Args   []any  `arg:"*args"`       further positional arguments
 //	Kwargs *Map   `arg:"**kwargs"`    further keyword arguments, in order
 //
+// The fields of an embedded struct are parameters at the place where it
+// stands, so that functions with the same run of arguments share one struct.
+// Where functions differ in nothing but the name of a parameter, it is called
+// Value in their struct and Func.value in the table has its name.
+//
 // A field of type any takes the value as it came. string takes its text (None
 // is ""), bool Python's truth, int, int64 and float64 a number or a text that
 // reads as one, []any and []string a list (a single value is a list of one; for
@@ -146,9 +151,10 @@ type builtin struct {
 	f    Func
 	sig  *Signature
 	args reflect.Type
-	// fields[i] is the struct field of parameter i; -1 where there is none.
-	fields          []int
-	varargs, kwargs int
+	// fields[i] is the index of parameter i's field; varargs and kwargs are nil
+	// where there is none.
+	fields          [][]int
+	varargs, kwargs []int
 }
 
 // newBuiltin reads the signature of a table entry. A wrong table is a
@@ -161,17 +167,21 @@ func newBuiltin(name string, f Func) *builtin {
 	if f.pyname != "" {
 		name = f.pyname
 	}
-	b := &builtin{f: f, args: t.In(2), sig: &Signature{funcName: name}, varargs: -1, kwargs: -1}
-	for i := 0; i < b.args.NumField(); i++ {
-		field := b.args.Field(i)
+	b := &builtin{f: f, args: t.In(2), sig: &Signature{funcName: name}}
+	for _, field := range reflect.VisibleFields(b.args) {
+		if field.Anonymous {
+			continue
+		}
 		arg := field.Tag.Get("arg")
 		switch {
 		case strings.HasPrefix(arg, "**"):
-			b.sig.Kwargs, b.kwargs = arg[2:], i
+			b.sig.Kwargs, b.kwargs = arg[2:], field.Index
 			continue
 		case strings.HasPrefix(arg, "*"):
-			b.sig.Varargs, b.varargs = arg[1:], i
+			b.sig.Varargs, b.varargs = arg[1:], field.Index
 			continue
+		case arg == "" && field.Name == "Value" && f.value != "":
+			arg = f.value
 		case arg == "":
 			arg = snakeCase(field.Name)
 		}
@@ -181,7 +191,7 @@ func newBuiltin(name string, f Func) *builtin {
 			p.Default = parseDefault(def)
 		}
 		b.sig.Params = append(b.sig.Params, p)
-		b.fields = append(b.fields, i)
+		b.fields = append(b.fields, field.Index)
 	}
 	return b
 }
@@ -206,17 +216,17 @@ func (b *builtin) Invoke(ctx context.Context, c *Call, args []any, kwargs *Map) 
 	}
 	in := reflect.New(b.args).Elem()
 	for i, v := range values {
-		if err := assign(in.Field(b.fields[i]), v, b.sig.Params[i].Name); err != nil {
+		if err := assign(in.FieldByIndex(b.fields[i]), v, b.sig.Params[i].Name); err != nil {
 			return nil, err
 		}
 	}
-	if b.varargs >= 0 {
-		if err := assign(in.Field(b.varargs), NewList(rest...), b.sig.Varargs); err != nil {
+	if b.varargs != nil {
+		if err := assign(in.FieldByIndex(b.varargs), NewList(rest...), b.sig.Varargs); err != nil {
 			return nil, err
 		}
 	}
-	if b.kwargs >= 0 {
-		in.Field(b.kwargs).Set(reflect.ValueOf(extra))
+	if b.kwargs != nil {
+		in.FieldByIndex(b.kwargs).Set(reflect.ValueOf(extra))
 	}
 	out := reflect.ValueOf(b.f.run).Call([]reflect.Value{reflect.ValueOf(ctx), reflect.ValueOf(c), in})
 	if err, _ := out[1].Interface().(error); err != nil {

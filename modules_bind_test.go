@@ -22,11 +22,22 @@ type strictArgs struct {
 	B any `def:"2"`
 }
 
+type sharedArgs struct {
+	Name string
+	strictArgs
+	Value any `def:"None"`
+}
+
+func sharedFunc(_ context.Context, _ *Call, a sharedArgs) (any, error) {
+	return NewList(a.Name, a.A, a.B, a.Value), nil
+}
+
 func strictFunc(_ context.Context, _ *Call, a strictArgs) (any, error) { return NewList(a.A, a.B), nil }
 
 func TestBindFollowsPython(t *testing.T) {
 	sample := newBuiltin("sample", Func{run: sampleFunc})
 	strict := newBuiltin("strict", Func{run: strictFunc})
+	shared := newBuiltin("shared", Func{run: sharedFunc, value: "maxdays"})
 	none := newBuiltin("noargs", Func{run: testPing})
 	for _, tc := range []struct {
 		name string
@@ -38,6 +49,9 @@ func TestBindFollowsPython(t *testing.T) {
 		{"defaults", sample, []any{int64(1)}, nil, "[1, 2, [], {}]"},
 		{"everything", sample, []any{"x", "y", "z"}, NewMap("k", true), "['x', 'y', ['z'], {'k': True}]"},
 		{"keyword for positional", strict, nil, NewMap("b", int64(5), "a", int64(6)), "[6, 5]"},
+		{"embedded arguments keep their place", shared, []any{"x", int64(1), int64(3), int64(4)}, nil, "['x', 1, 3, 4]"},
+		{"the value has the function's name", shared, []any{"x", int64(1)}, NewMap("maxdays", int64(9)), "['x', 1, 2, 9]"},
+		{"and no other", shared, []any{"x", int64(1)}, NewMap("value", int64(9)), "shared() got an unexpected keyword argument 'value'"},
 		{"missing", strict, nil, nil, "strict() missing 1 required positional argument: 'a'"},
 		{"too many", strict, []any{1, 2, 3}, nil, "strict() takes from 1 to 2 positional arguments but 3 were given"},
 		{"too many for none", none, []any{1}, nil, "noargs() takes 0 positional arguments but 1 was given"},

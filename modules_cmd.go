@@ -116,9 +116,9 @@ type cmdRequest struct {
 func fillRequest(args any) cmdRequest {
 	req := cmdRequest{Rstrip: true, ResetSystemLocale: true, OutputLoglevel: "debug"}
 	to, from := reflect.ValueOf(&req).Elem(), reflect.ValueOf(args)
-	for i := 0; i < from.NumField(); i++ {
-		if f := to.FieldByName(from.Type().Field(i).Name); f.IsValid() && f.CanSet() {
-			f.Set(from.Field(i))
+	for _, field := range reflect.VisibleFields(from.Type()) {
+		if f := to.FieldByName(field.Name); f.IsValid() && f.CanSet() {
+			f.Set(from.FieldByIndex(field.Index))
 		}
 	}
 	return req

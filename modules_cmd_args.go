@@ -1,231 +1,176 @@
-// The argument structs of module cmd: one for each function that differs.
+// The argument structs of module cmd. What functions have in common is in the
+// embedded structs; their order is the order of the parameters.
 package main
 
-type cmdRunArgs struct {
-	Cmd               any
-	Cwd               any  `def:"None"`
-	Stdin             any  `def:"None"`
-	Runas             any  `def:"None"`
-	Group             any  `def:"None"`
-	Shell             any  `def:"$SHELL"`
-	PythonShell       any  `def:"None"`
-	Env               any  `def:"None"`
-	CleanEnv          bool `def:"False"`
-	Template          any  `def:"None"`
-	Rstrip            bool `def:"True"`
-	Umask             any  `def:"None"`
-	OutputEncoding    any  `def:"None"`
-	OutputLoglevel    any  `def:"'debug'"`
-	LogCallback       any  `def:"None"`
-	HideOutput        bool `def:"False"`
+// cmdPlace says where and as whom a command runs.
+type cmdPlace struct {
+	Cwd   any `def:"None"`
+	Stdin any `def:"None"`
+	cmdRunner
+}
+
+type cmdRunner struct {
+	Runas any `def:"None"`
+	Group any `def:"None"`
+	Shell any `def:"$SHELL"`
+}
+
+type cmdEnviron struct {
+	Env      any  `def:"None"`
+	CleanEnv bool `def:"False"`
+	Template any  `def:"None"`
+}
+
+// cmdOutput says what is done with the output on its way to the log.
+type cmdOutput struct {
+	OutputEncoding any `def:"None"`
+	OutputLoglevel any `def:"'debug'"`
+	LogCallback    any `def:"None"`
+}
+
+type cmdLimits struct {
 	Timeout           any  `def:"None"`
 	ResetSystemLocale any  `def:"True"`
 	IgnoreRetcode     bool `def:"False"`
 	Saltenv           any  `def:"None"`
 	UseVt             bool `def:"False"`
-	RedirectStderr    bool `def:"True"`
-	Bg                bool `def:"False"`
-	Password          any  `def:"None"`
-	EncodedCmd        bool `def:"False"`
-	RaiseErr          bool `def:"False"`
-	PrependPath       any  `def:"None"`
-	SuccessRetcodes   any  `def:"None"`
-	SuccessStdout     any  `def:"None"`
-	SuccessStderr     any  `def:"None"`
-	Kwargs            *Map `arg:"**kwargs"`
+}
+
+// cmdSuccess says which results are no failure.
+type cmdSuccess struct {
+	SuccessRetcodes any  `def:"None"`
+	SuccessStdout   any  `def:"None"`
+	SuccessStderr   any  `def:"None"`
+	Kwargs          *Map `arg:"**kwargs"`
+}
+
+type cmdRunArgs struct {
+	Cmd any
+	cmdPlace
+	PythonShell any `def:"None"`
+	cmdEnviron
+	Rstrip bool `def:"True"`
+	Umask  any  `def:"None"`
+	cmdOutput
+	HideOutput bool `def:"False"`
+	cmdLimits
+	RedirectStderr bool `def:"True"`
+	Bg             bool `def:"False"`
+	Password       any  `def:"None"`
+	EncodedCmd     bool `def:"False"`
+	RaiseErr       bool `def:"False"`
+	PrependPath    any  `def:"None"`
+	cmdSuccess
 }
 
 type cmdShellArgs struct {
-	Cmd               any
-	Cwd               any  `def:"None"`
-	Stdin             any  `def:"None"`
-	Runas             any  `def:"None"`
-	Group             any  `def:"None"`
-	Shell             any  `def:"$SHELL"`
-	Env               any  `def:"None"`
-	CleanEnv          bool `def:"False"`
-	Template          any  `def:"None"`
-	Rstrip            bool `def:"True"`
-	Umask             any  `def:"None"`
-	OutputEncoding    any  `def:"None"`
-	OutputLoglevel    any  `def:"'debug'"`
-	LogCallback       any  `def:"None"`
-	HideOutput        bool `def:"False"`
-	Timeout           any  `def:"None"`
-	ResetSystemLocale any  `def:"True"`
-	IgnoreRetcode     bool `def:"False"`
-	Saltenv           any  `def:"None"`
-	UseVt             bool `def:"False"`
-	Bg                bool `def:"False"`
-	Password          any  `def:"None"`
-	PrependPath       any  `def:"None"`
-	SuccessRetcodes   any  `def:"None"`
-	SuccessStdout     any  `def:"None"`
-	SuccessStderr     any  `def:"None"`
-	Kwargs            *Map `arg:"**kwargs"`
+	Cmd any
+	cmdPlace
+	cmdEnviron
+	Rstrip bool `def:"True"`
+	Umask  any  `def:"None"`
+	cmdOutput
+	HideOutput bool `def:"False"`
+	cmdLimits
+	Bg          bool `def:"False"`
+	Password    any  `def:"None"`
+	PrependPath any  `def:"None"`
+	cmdSuccess
 }
 
 type cmdStreamArgs struct {
-	Cmd               any
-	Cwd               any  `def:"None"`
-	Stdin             any  `def:"None"`
-	Runas             any  `def:"None"`
-	Group             any  `def:"None"`
-	Shell             any  `def:"$SHELL"`
-	PythonShell       any  `def:"None"`
-	Env               any  `def:"None"`
-	CleanEnv          bool `def:"False"`
-	Template          any  `def:"None"`
-	Rstrip            bool `def:"True"`
-	Umask             any  `def:"None"`
-	OutputEncoding    any  `def:"None"`
-	OutputLoglevel    any  `def:"'debug'"`
-	LogCallback       any  `def:"None"`
-	HideOutput        bool `def:"False"`
-	Timeout           any  `def:"None"`
-	ResetSystemLocale any  `def:"True"`
-	IgnoreRetcode     bool `def:"False"`
-	Saltenv           any  `def:"None"`
-	UseVt             bool `def:"False"`
-	Password          any  `def:"None"`
-	PrependPath       any  `def:"None"`
-	SuccessRetcodes   any  `def:"None"`
-	SuccessStdout     any  `def:"None"`
-	SuccessStderr     any  `def:"None"`
-	Kwargs            *Map `arg:"**kwargs"`
+	Cmd any
+	cmdPlace
+	PythonShell any `def:"None"`
+	cmdEnviron
+	Rstrip bool `def:"True"`
+	Umask  any  `def:"None"`
+	cmdOutput
+	HideOutput bool `def:"False"`
+	cmdLimits
+	Password    any `def:"None"`
+	PrependPath any `def:"None"`
+	cmdSuccess
 }
 
 type cmdRunAllArgs struct {
-	Cmd               any
-	Cwd               any  `def:"None"`
-	Stdin             any  `def:"None"`
-	Runas             any  `def:"None"`
-	Group             any  `def:"None"`
-	Shell             any  `def:"$SHELL"`
-	PythonShell       any  `def:"None"`
-	Env               any  `def:"None"`
-	CleanEnv          bool `def:"False"`
-	Template          any  `def:"None"`
-	Rstrip            bool `def:"True"`
-	Umask             any  `def:"None"`
-	OutputEncoding    any  `def:"None"`
-	OutputLoglevel    any  `def:"'debug'"`
-	LogCallback       any  `def:"None"`
-	HideOutput        bool `def:"False"`
-	Timeout           any  `def:"None"`
-	ResetSystemLocale any  `def:"True"`
-	IgnoreRetcode     bool `def:"False"`
-	Saltenv           any  `def:"None"`
-	UseVt             bool `def:"False"`
-	RedirectStderr    bool `def:"False"`
-	Password          any  `def:"None"`
-	EncodedCmd        bool `def:"False"`
-	PrependPath       any  `def:"None"`
-	SuccessRetcodes   any  `def:"None"`
-	SuccessStdout     any  `def:"None"`
-	SuccessStderr     any  `def:"None"`
-	Kwargs            *Map `arg:"**kwargs"`
+	Cmd any
+	cmdPlace
+	PythonShell any `def:"None"`
+	cmdEnviron
+	Rstrip bool `def:"True"`
+	Umask  any  `def:"None"`
+	cmdOutput
+	HideOutput bool `def:"False"`
+	cmdLimits
+	RedirectStderr bool `def:"False"`
+	Password       any  `def:"None"`
+	EncodedCmd     bool `def:"False"`
+	PrependPath    any  `def:"None"`
+	cmdSuccess
 }
 
 type cmdRetcodeArgs struct {
-	Cmd               any
-	Cwd               any  `def:"None"`
-	Stdin             any  `def:"None"`
-	Runas             any  `def:"None"`
-	Group             any  `def:"None"`
-	Shell             any  `def:"$SHELL"`
-	PythonShell       any  `def:"None"`
-	Env               any  `def:"None"`
-	CleanEnv          bool `def:"False"`
-	Template          any  `def:"None"`
-	Umask             any  `def:"None"`
-	OutputEncoding    any  `def:"None"`
-	OutputLoglevel    any  `def:"'debug'"`
-	LogCallback       any  `def:"None"`
-	Timeout           any  `def:"None"`
-	ResetSystemLocale any  `def:"True"`
-	IgnoreRetcode     bool `def:"False"`
-	Saltenv           any  `def:"None"`
-	UseVt             bool `def:"False"`
-	Password          any  `def:"None"`
-	SuccessRetcodes   any  `def:"None"`
-	SuccessStdout     any  `def:"None"`
-	SuccessStderr     any  `def:"None"`
-	Kwargs            *Map `arg:"**kwargs"`
+	Cmd any
+	cmdPlace
+	PythonShell any `def:"None"`
+	cmdEnviron
+	Umask any `def:"None"`
+	cmdOutput
+	cmdLimits
+	Password any `def:"None"`
+	cmdSuccess
 }
 
 type cmdRunBgArgs struct {
-	Cmd               any
-	Cwd               any  `def:"None"`
-	Runas             any  `def:"None"`
-	Group             any  `def:"None"`
-	Shell             any  `def:"$SHELL"`
-	PythonShell       any  `def:"None"`
-	Env               any  `def:"None"`
-	CleanEnv          bool `def:"False"`
-	Template          any  `def:"None"`
-	Umask             any  `def:"None"`
-	Timeout           any  `def:"None"`
-	OutputEncoding    any  `def:"None"`
-	OutputLoglevel    any  `def:"'debug'"`
-	LogCallback       any  `def:"None"`
+	Cmd any
+	Cwd any `def:"None"`
+	cmdRunner
+	PythonShell any `def:"None"`
+	cmdEnviron
+	Umask   any `def:"None"`
+	Timeout any `def:"None"`
+	cmdOutput
 	ResetSystemLocale any  `def:"True"`
 	IgnoreRetcode     bool `def:"False"`
 	Saltenv           any  `def:"None"`
 	Password          any  `def:"None"`
 	PrependPath       any  `def:"None"`
-	SuccessRetcodes   any  `def:"None"`
-	SuccessStdout     any  `def:"None"`
-	SuccessStderr     any  `def:"None"`
-	Kwargs            *Map `arg:"**kwargs"`
+	cmdSuccess
 }
 
 type cmdRunChrootArgs struct {
-	Root              string
-	Cmd               any
-	Cwd               any  `def:"None"`
-	Stdin             any  `def:"None"`
-	Runas             any  `def:"None"`
-	Group             any  `def:"None"`
-	Shell             any  `def:"$SHELL"`
-	PythonShell       any  `def:"True"`
-	Binds             any  `def:"None"`
-	Env               any  `def:"None"`
-	CleanEnv          bool `def:"False"`
-	Template          any  `def:"None"`
-	Rstrip            bool `def:"True"`
-	Umask             any  `def:"None"`
-	OutputEncoding    any  `def:"None"`
-	OutputLoglevel    any  `def:"'quiet'"`
-	LogCallback       any  `def:"None"`
-	HideOutput        bool `def:"False"`
-	Timeout           any  `def:"None"`
-	ResetSystemLocale any  `def:"True"`
-	IgnoreRetcode     bool `def:"False"`
-	Saltenv           any  `def:"None"`
-	UseVt             bool `def:"False"`
-	Bg                bool `def:"False"`
-	SuccessRetcodes   any  `def:"None"`
-	SuccessStdout     any  `def:"None"`
-	SuccessStderr     any  `def:"None"`
-	Kwargs            *Map `arg:"**kwargs"`
+	Root string
+	Cmd  any
+	cmdPlace
+	PythonShell any `def:"True"`
+	Binds       any `def:"None"`
+	cmdEnviron
+	Rstrip         bool `def:"True"`
+	Umask          any  `def:"None"`
+	OutputEncoding any  `def:"None"`
+	OutputLoglevel any  `def:"'quiet'"`
+	LogCallback    any  `def:"None"`
+	HideOutput     bool `def:"False"`
+	cmdLimits
+	Bg bool `def:"False"`
+	cmdSuccess
+}
+
+// cmdSource names a script and says where it runs.
+type cmdSource struct {
+	Source string
+	Args   any `def:"None"`
+	cmdPlace
+	PythonShell any `def:"None"`
+	Env         any `def:"None"`
 }
 
 type cmdScriptArgs struct {
-	Source            string
-	Args              any  `def:"None"`
-	Cwd               any  `def:"None"`
-	Stdin             any  `def:"None"`
-	Runas             any  `def:"None"`
-	Group             any  `def:"None"`
-	Shell             any  `def:"$SHELL"`
-	PythonShell       any  `def:"None"`
-	Env               any  `def:"None"`
-	Template          any  `def:"None"`
-	Umask             any  `def:"None"`
-	OutputEncoding    any  `def:"None"`
-	OutputLoglevel    any  `def:"'debug'"`
-	LogCallback       any  `def:"None"`
+	cmdSource
+	Template any `def:"None"`
+	Umask    any `def:"None"`
+	cmdOutput
 	HideOutput        bool `def:"False"`
 	Timeout           any  `def:"None"`
 	ResetSystemLocale any  `def:"True"`
@@ -233,36 +178,20 @@ type cmdScriptArgs struct {
 	UseVt             bool `def:"False"`
 	Bg                bool `def:"False"`
 	Password          any  `def:"None"`
-	SuccessRetcodes   any  `def:"None"`
-	SuccessStdout     any  `def:"None"`
-	SuccessStderr     any  `def:"None"`
-	Kwargs            *Map `arg:"**kwargs"`
+	cmdSuccess
 }
 
 type cmdScriptRetcodeArgs struct {
-	Source            string
-	Args              any  `def:"None"`
-	Cwd               any  `def:"None"`
-	Stdin             any  `def:"None"`
-	Runas             any  `def:"None"`
-	Group             any  `def:"None"`
-	Shell             any  `def:"$SHELL"`
-	PythonShell       any  `def:"None"`
-	Env               any  `def:"None"`
-	Template          any  `def:"'jinja'"`
-	Umask             any  `def:"None"`
-	Timeout           any  `def:"None"`
-	ResetSystemLocale any  `def:"True"`
-	Saltenv           any  `def:"None"`
-	OutputEncoding    any  `def:"None"`
-	OutputLoglevel    any  `def:"'debug'"`
-	LogCallback       any  `def:"None"`
-	UseVt             bool `def:"False"`
-	Password          any  `def:"None"`
-	SuccessRetcodes   any  `def:"None"`
-	SuccessStdout     any  `def:"None"`
-	SuccessStderr     any  `def:"None"`
-	Kwargs            *Map `arg:"**kwargs"`
+	cmdSource
+	Template          any `def:"'jinja'"`
+	Umask             any `def:"None"`
+	Timeout           any `def:"None"`
+	ResetSystemLocale any `def:"True"`
+	Saltenv           any `def:"None"`
+	cmdOutput
+	UseVt    bool `def:"False"`
+	Password any  `def:"None"`
+	cmdSuccess
 }
 
 type cmdExecCodeArgs struct {

@@ -29,12 +29,12 @@ func shadowModule() Module {
 			"del_password":    {run: shadowDelPassword, doc: "Let a user log in without a password."},
 			"lock_password":   {run: shadowLockPassword, doc: "Lock a user's password."},
 			"unlock_password": {run: shadowUnlockPassword, doc: "Unlock a user's password."},
-			"set_inactdays":   {run: shadowSetInactdays, doc: "Set after how many days with an expired password an account is locked."},
-			"set_maxdays":     {run: shadowSetMaxdays, doc: "Set how many days a password is valid."},
-			"set_mindays":     {run: shadowSetMindays, doc: "Set how many days must be between changes of a password."},
-			"set_warndays":    {run: shadowSetWarndays, doc: "Set how many days ahead a user is warned."},
-			"set_date":        {run: shadowSetDate, doc: "Set when the password was changed: days since 1970 or YYYY-MM-DD.\n\nCLI Example:\n\n    salt '*' shadow.set_date username 0"},
-			"set_expire":      {run: shadowSetExpire, doc: "Set when an account expires: days since 1970, YYYY-MM-DD or -1 for never.\n\nCLI Example:\n\n    salt '*' shadow.set_expire username -1"},
+			"set_inactdays":   {run: shadowSetter("inact", 6, true), value: "inactdays", doc: "Set after how many days with an expired password an account is locked."},
+			"set_maxdays":     {run: shadowSetter("max", 4, true), value: "maxdays", doc: "Set how many days a password is valid."},
+			"set_mindays":     {run: shadowSetter("min", 3, true), value: "mindays", doc: "Set how many days must be between changes of a password."},
+			"set_warndays":    {run: shadowSetter("warn", 5, true), value: "warndays", doc: "Set how many days ahead a user is warned."},
+			"set_date":        {run: shadowSetter("lstchg", 2, false), value: "date", doc: "Set when the password was changed: days since 1970 or YYYY-MM-DD.\n\nCLI Example:\n\n    salt '*' shadow.set_date username 0"},
+			"set_expire":      {run: shadowSetter("expire", 7, false), value: "expire", doc: "Set when an account expires: days since 1970, YYYY-MM-DD or -1 for never.\n\nCLI Example:\n\n    salt '*' shadow.set_expire username -1"},
 		},
 	}
 }
@@ -211,90 +211,38 @@ func shadowDays(v any) (string, bool) {
 	return strconv.FormatInt(t.Unix()/86400, 10), true
 }
 
-// setShadow sets one field. With validate the result is whether it then reads
-// as the value that was given.
-func setShadow(ctx context.Context, c *Call, root any, name, key string, field int, value any, validate bool) (any, error) {
-	info := infoOfShadow(root, name)
-	if info.Str("name") == "" {
-		return false, nil
-	}
-	if Equal(value, info.Value(key)) {
-		return true, nil
-	}
-	days, ok := shadowDays(value)
-	if !ok {
-		c.Log.Error("shadow: " + Repr(value) + " is neither a number of days nor a date like 2030-01-31")
-		c.SetRetcode(2)
-		return false, nil
-	}
-	if err := changeShadow(ctx, root, name, false, func(f []string) { f[field] = days }); err != nil {
-		if os.IsPermission(err) {
+type shadowFieldArgs struct {
+	Name  string
+	Value any
+	Root  any `def:"None"`
+}
+
+// shadowSetter sets one field. With validate the result is whether it then
+// reads as the value that was given.
+func shadowSetter(key string, field int, validate bool) func(context.Context, *Call, shadowFieldArgs) (any, error) {
+	return func(ctx context.Context, c *Call, a shadowFieldArgs) (any, error) {
+		info := infoOfShadow(a.Root, a.Name)
+		if info.Str("name") == "" {
 			return false, nil
 		}
-		return nil, err
+		if Equal(a.Value, info.Value(key)) {
+			return true, nil
+		}
+		days, ok := shadowDays(a.Value)
+		if !ok {
+			c.Log.Error("shadow: " + Repr(a.Value) + " is neither a number of days nor a date like 2030-01-31")
+			c.SetRetcode(2)
+			return false, nil
+		}
+		if err := changeShadow(ctx, a.Root, a.Name, false, func(f []string) { f[field] = days }); err != nil {
+			if os.IsPermission(err) {
+				return false, nil
+			}
+			return nil, err
+		}
+		if validate {
+			return Equal(infoOfShadow(a.Root, a.Name).Value(key), a.Value), nil
+		}
+		return true, nil
 	}
-	if validate {
-		return Equal(infoOfShadow(root, name).Value(key), value), nil
-	}
-	return true, nil
-}
-
-type shadowInactArgs struct {
-	Name      string
-	Inactdays any
-	Root      any `def:"None"`
-}
-
-func shadowSetInactdays(ctx context.Context, c *Call, a shadowInactArgs) (any, error) {
-	return setShadow(ctx, c, a.Root, a.Name, "inact", 6, a.Inactdays, true)
-}
-
-type shadowMaxArgs struct {
-	Name    string
-	Maxdays any
-	Root    any `def:"None"`
-}
-
-func shadowSetMaxdays(ctx context.Context, c *Call, a shadowMaxArgs) (any, error) {
-	return setShadow(ctx, c, a.Root, a.Name, "max", 4, a.Maxdays, true)
-}
-
-type shadowMinArgs struct {
-	Name    string
-	Mindays any
-	Root    any `def:"None"`
-}
-
-func shadowSetMindays(ctx context.Context, c *Call, a shadowMinArgs) (any, error) {
-	return setShadow(ctx, c, a.Root, a.Name, "min", 3, a.Mindays, true)
-}
-
-type shadowWarnArgs struct {
-	Name     string
-	Warndays any
-	Root     any `def:"None"`
-}
-
-func shadowSetWarndays(ctx context.Context, c *Call, a shadowWarnArgs) (any, error) {
-	return setShadow(ctx, c, a.Root, a.Name, "warn", 5, a.Warndays, true)
-}
-
-type shadowDateArgs struct {
-	Name string
-	Date any
-	Root any `def:"None"`
-}
-
-func shadowSetDate(ctx context.Context, c *Call, a shadowDateArgs) (any, error) {
-	return setShadow(ctx, c, a.Root, a.Name, "lstchg", 2, a.Date, false)
-}
-
-type shadowExpireArgs struct {
-	Name   string
-	Expire any
-	Root   any `def:"None"`
-}
-
-func shadowSetExpire(ctx context.Context, c *Call, a shadowExpireArgs) (any, error) {
-	return setShadow(ctx, c, a.Root, a.Name, "expire", 7, a.Expire, false)
 }

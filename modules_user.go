@@ -27,17 +27,17 @@ func userModule() Module {
 			"list_groups":    {run: userListGroups, doc: "List the groups a user is in."},
 			"list_users":     {run: userListUsers, doc: "List the names of all users."},
 			"primary_group":  {run: userPrimaryGroup, doc: "Return the name of a user's primary group."},
-			"chuid":          {run: userChuid, doc: "Change the number of a user.\n\nCLI Example:\n\n    salt '*' user.chuid foo 4376"},
-			"chgid":          {run: userChgid, doc: "Change the primary group of a user."},
-			"chshell":        {run: userChshell, doc: "Change the login shell of a user."},
+			"chuid":          {run: userChuid, value: "uid", doc: "Change the number of a user.\n\nCLI Example:\n\n    salt '*' user.chuid foo 4376"},
+			"chgid":          {run: userChgid, value: "gid", doc: "Change the primary group of a user."},
+			"chshell":        {run: userChshell, value: "shell", doc: "Change the login shell of a user."},
 			"chhome":         {run: userChhome, doc: "Change the home directory of a user; persist moves what is in the old one."},
 			"chgroups":       {run: userChgroups, doc: "Change the groups a user is in besides the primary one; append leaves it in those it is in."},
-			"chfullname":     {run: userChfullname, doc: "Change the full name of a user."},
-			"chroomnumber":   {run: userChroomnumber, doc: "Change the room number of a user."},
-			"chworkphone":    {run: userChworkphone, doc: "Change the work phone number of a user."},
-			"chhomephone":    {run: userChhomephone, doc: "Change the home phone number of a user."},
-			"chother":        {run: userChother, doc: "Change the other information on a user."},
-			"chloginclass":   {run: userChloginclass, doc: "Change the login class of a user: always False, Linux has none."},
+			"chfullname":     {run: userSetGecos("fullname"), value: "fullname", doc: "Change the full name of a user."},
+			"chroomnumber":   {run: userSetGecos("roomnumber"), value: "roomnumber", doc: "Change the room number of a user."},
+			"chworkphone":    {run: userSetGecos("workphone"), value: "workphone", doc: "Change the work phone number of a user."},
+			"chhomephone":    {run: userSetGecos("homephone"), value: "homephone", doc: "Change the home phone number of a user."},
+			"chother":        {run: userSetGecos("other"), value: "other", doc: "Change the other information on a user."},
+			"chloginclass":   {run: userChloginclass, value: "loginclass", doc: "Change the login class of a user: always False, Linux has none."},
 			"get_loginclass": {run: userGetLoginclass, doc: "Return the login class of a user: always False, Linux has none."},
 			"rename":         {run: userRename, doc: "Change the name of a user."},
 		},
@@ -429,15 +429,9 @@ func changeUser(ctx context.Context, c *Call, name, key string, value any, optio
 
 func setField(i int, v any) func([]string) { return func(f []string) { f[i] = Str(v) } }
 
-type userChuidArgs struct {
-	Name string
-	UID  any
-	Root any `def:"None"`
-}
-
-func userChuid(ctx context.Context, c *Call, a userChuidArgs) (any, error) {
+func userChuid(ctx context.Context, c *Call, a userFieldArgs) (any, error) {
 	if which("usermod") == "" {
-		n, ok := toInt(a.UID)
+		n, ok := toInt(a.Value)
 		if !ok || n < 0 {
 			return false, nil
 		}
@@ -445,31 +439,19 @@ func userChuid(ctx context.Context, c *Call, a userChuidArgs) (any, error) {
 			return nil, ExecErrorf("UID %d is in use", n)
 		}
 	}
-	return changeUser(ctx, c, a.Name, "uid", a.UID, "-u", false, a.Root, setField(2, a.UID))
+	return changeUser(ctx, c, a.Name, "uid", a.Value, "-u", false, a.Root, setField(2, a.Value))
 }
 
-type userChgidArgs struct {
-	Name string
-	GID  any
-	Root any `def:"None"`
-}
-
-func userChgid(ctx context.Context, c *Call, a userChgidArgs) (any, error) {
-	return changeUser(ctx, c, a.Name, "gid", a.GID, "-g", false, a.Root, func(f []string) {
-		if g, ok := findGroup(rootOf(a.Root), Str(a.GID)); ok {
+func userChgid(ctx context.Context, c *Call, a userFieldArgs) (any, error) {
+	return changeUser(ctx, c, a.Name, "gid", a.Value, "-g", false, a.Root, func(f []string) {
+		if g, ok := findGroup(rootOf(a.Root), Str(a.Value)); ok {
 			f[3] = Str(int64(g.gid))
 		}
 	})
 }
 
-type userChshellArgs struct {
-	Name  string
-	Shell any
-	Root  any `def:"None"`
-}
-
-func userChshell(ctx context.Context, c *Call, a userChshellArgs) (any, error) {
-	return changeUser(ctx, c, a.Name, "shell", a.Shell, "-s", false, a.Root, setField(6, a.Shell))
+func userChshell(ctx context.Context, c *Call, a userFieldArgs) (any, error) {
+	return changeUser(ctx, c, a.Name, "shell", a.Value, "-s", false, a.Root, setField(6, a.Value))
 }
 
 type userChhomeArgs struct {
@@ -604,64 +586,21 @@ func updateGecos(ctx context.Context, c *Call, name, key string, value, root any
 	return gecosFields(u.gecos)[i] == text, nil
 }
 
-type userChfullnameArgs struct {
-	Name     string
-	Fullname any
-	Root     any `def:"None"`
-}
-
-func userChfullname(ctx context.Context, c *Call, a userChfullnameArgs) (any, error) {
-	return updateGecos(ctx, c, a.Name, "fullname", a.Fullname, a.Root)
-}
-
-type userChroomnumberArgs struct {
-	Name       string
-	Roomnumber any
-	Root       any `def:"None"`
-}
-
-func userChroomnumber(ctx context.Context, c *Call, a userChroomnumberArgs) (any, error) {
-	return updateGecos(ctx, c, a.Name, "roomnumber", a.Roomnumber, a.Root)
-}
-
-type userChworkphoneArgs struct {
-	Name      string
-	Workphone any
-	Root      any `def:"None"`
-}
-
-func userChworkphone(ctx context.Context, c *Call, a userChworkphoneArgs) (any, error) {
-	return updateGecos(ctx, c, a.Name, "workphone", a.Workphone, a.Root)
-}
-
-type userChhomephoneArgs struct {
-	Name      string
-	Homephone any
-	Root      any `def:"None"`
-}
-
-func userChhomephone(ctx context.Context, c *Call, a userChhomephoneArgs) (any, error) {
-	return updateGecos(ctx, c, a.Name, "homephone", a.Homephone, a.Root)
-}
-
-type userChotherArgs struct {
+type userFieldArgs struct {
 	Name  string
-	Other any
+	Value any
 	Root  any `def:"None"`
 }
 
-func userChother(ctx context.Context, c *Call, a userChotherArgs) (any, error) {
-	return updateGecos(ctx, c, a.Name, "other", a.Other, a.Root)
+// userSetGecos is the function that changes one part of what finger shows.
+func userSetGecos(key string) func(context.Context, *Call, userFieldArgs) (any, error) {
+	return func(ctx context.Context, c *Call, a userFieldArgs) (any, error) {
+		return updateGecos(ctx, c, a.Name, key, a.Value, a.Root)
+	}
 }
 
-type userChloginclassArgs struct {
-	Name       string
-	Loginclass any
-	Root       any `def:"None"`
-}
-
-func userChloginclass(context.Context, *Call, userChloginclassArgs) (any, error) { return false, nil }
-func userGetLoginclass(context.Context, *Call, nameArgs) (any, error)            { return false, nil }
+func userChloginclass(context.Context, *Call, userFieldArgs) (any, error) { return false, nil }
+func userGetLoginclass(context.Context, *Call, nameArgs) (any, error)     { return false, nil }
 
 type userRenameArgs struct {
 	Name    string
