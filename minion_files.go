@@ -367,7 +367,11 @@ func hashFile(path, kind string) (string, error) {
 		return "", err
 	}
 	defer f.Close()
-	if _, err := io.Copy(h, f); err != nil {
+	size := int64(32 << 10) // a small file needs no large buffer
+	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+		size = min(size, info.Size()+1)
+	}
+	if _, err := io.CopyBuffer(h, struct{ io.Reader }{f}, make([]byte, size)); err != nil {
 		return "", err
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil

@@ -138,10 +138,13 @@ func configOption(_ context.Context, c *Call, a configOptionArgs) (any, error) {
 		sources = nil
 	}
 	if !a.Wildcard {
-		for _, s := range append(sources, source{false, configDefaults()}) {
+		for _, s := range sources {
 			if v, ok := s.data.Get(a.Value); ok && !s.omit {
 				return DeepCopy(v), nil
 			}
+		}
+		if v, ok := configDefaults().Get(a.Value); ok {
+			return v, nil
 		}
 		return a.Default, nil
 	}

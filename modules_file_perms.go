@@ -64,7 +64,7 @@ func checkPerms(ctx context.Context, c *Call, p permsCheck) (ret, perms *Map, er
 		changes = &Map{}
 		ret.Set("changes", changes)
 	}
-	was, err := statsOf(name, "", p.follow)
+	was, err := ownershipOf(name, p.follow)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -109,9 +109,11 @@ func checkPerms(ctx context.Context, c *Call, p permsCheck) (ret, perms *Map, er
 			return nil, nil, err
 		}
 	}
-	now, err := statsOf(name, "", p.follow)
-	if err != nil {
-		return nil, nil, err
+	now := was
+	if perms.Has("cuser") || perms.Has("cgroup") || perms.Has("cmode") {
+		if now, err = ownershipOf(name, p.follow); err != nil {
+			return nil, nil, err
+		}
 	}
 	verify := func(right bool, changed, key, what string, want any) {
 		switch {

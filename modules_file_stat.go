@@ -105,6 +105,16 @@ func fileModeText(st *syscall.Stat_t) string {
 	return normalizeMode(strconv.FormatUint(uint64(st.Mode)&0o7777, 8)).(string)
 }
 
+// ownershipOf is the part of statsOf that says whose a file is, and its mode.
+func ownershipOf(path string, follow bool) (*Map, error) {
+	st, err := fileStat(expandUser(path), follow)
+	if err != nil {
+		return nil, err
+	}
+	return NewMap("uid", int64(st.Uid), "gid", int64(st.Gid), "user", uidToUser(int64(st.Uid)), "group", gidToGroup(int64(st.Gid)),
+		"mode", fileModeText(st)), nil
+}
+
 // statsOf is file.stats.
 func statsOf(path, hashType string, follow bool) (*Map, error) {
 	path = expandUser(path)

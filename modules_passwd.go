@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"os"
 	"sort"
@@ -133,45 +134,53 @@ func getent(database, key string) string {
 	return strings.TrimSpace(res.stdout)
 }
 
-// userByName finds a user.
-func userByName(name string) (passwdEntry, bool) {
-	for _, e := range allUsers("") {
-		if e.name == name {
-			return e, true
+// accountLine finds the first line of an account file whose field number n is
+// want: 0 the name, 2 the number. Lookups are what file states do most, so that
+// only the line that is meant is taken apart.
+func accountLine(path string, n int, want string) string {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	for line := range bytes.Lines(data) {
+		field, rest := []byte(nil), line
+		for range n + 1 {
+			field, rest, _ = bytes.Cut(rest, []byte{':'})
+		}
+		if string(field) == want {
+			return string(line)
 		}
 	}
-	return parsePasswdLine(getent("passwd", name))
+	return ""
 }
+
+// userLine finds the first user whose field number n is key.
+func userLine(n int, key string) (passwdEntry, bool) {
+	if e, ok := parsePasswdLine(accountLine("/etc/passwd", n, key)); ok {
+		return e, true
+	}
+	return parsePasswdLine(getent("passwd", key))
+}
+
+// groupLine finds the first group whose field number n is key.
+func groupLine(n int, key string) (groupEntry, bool) {
+	if e, ok := parseGroupLine(accountLine("/etc/group", n, key)); ok {
+		return e, true
+	}
+	return parseGroupLine(getent("group", key))
+}
+
+// userByName finds a user.
+func userByName(name string) (passwdEntry, bool) { return userLine(0, name) }
 
 // userByID finds the first user with a uid.
-func userByID(uid int) (passwdEntry, bool) {
-	for _, e := range allUsers("") {
-		if e.uid == uid {
-			return e, true
-		}
-	}
-	return parsePasswdLine(getent("passwd", strconv.Itoa(uid)))
-}
+func userByID(uid int) (passwdEntry, bool) { return userLine(2, strconv.Itoa(uid)) }
 
 // groupByName finds a group.
-func groupByName(name string) (groupEntry, bool) {
-	for _, e := range allGroups("") {
-		if e.name == name {
-			return e, true
-		}
-	}
-	return parseGroupLine(getent("group", name))
-}
+func groupByName(name string) (groupEntry, bool) { return groupLine(0, name) }
 
 // groupByID finds the first group with a gid.
-func groupByID(gid int) (groupEntry, bool) {
-	for _, e := range allGroups("") {
-		if e.gid == gid {
-			return e, true
-		}
-	}
-	return parseGroupLine(getent("group", strconv.Itoa(gid)))
-}
+func groupByID(gid int) (groupEntry, bool) { return groupLine(2, strconv.Itoa(gid)) }
 
 // groupIDsOf lists the gids a user is in, its primary one first.
 func groupIDsOf(u passwdEntry) []int {
