@@ -78,6 +78,12 @@ type gitModCall struct {
 	env      *Map
 }
 
+// merged is g with what git writes to standard error in its output.
+func (g gitModCall) merged() gitModCall {
+	g.merge = true
+	return g
+}
+
 // redactURLs hides names and passwords in the URLs of a text.
 func redactURLs(s string) string {
 	return regexp.MustCompile(`(https?)://[^\s/@]+@`).ReplaceAllString(s, "$1://<redacted>@")
@@ -213,18 +219,18 @@ func gitModDir(cwd string, user any) (string, error) {
 	return cwd, nil
 }
 
-// gitModInDir runs a command in a clone, with opts after it and git_opts before.
-func gitModInDir(ctx context.Context, c *Call, g gitModCall, gitModOpts, opts any, command string, rest ...string) (cmdResult, error) {
+// gitModInDir runs a command in a clone, with the options of o around it.
+func gitModInDir(ctx context.Context, c *Call, g gitModCall, o gitModOpts, command string, rest ...string) (cmdResult, error) {
 	dir, err := gitModDir(g.cwd, g.user)
 	if err != nil {
 		return cmdResult{}, err
 	}
 	g.cwd = dir
-	before, err := gitModWords(gitModOpts)
+	before, err := gitModWords(o.GitOpts)
 	if err != nil {
 		return cmdResult{}, err
 	}
-	after, err := gitModWords(opts)
+	after, err := gitModWords(o.Opts)
 	if err != nil {
 		return cmdResult{}, err
 	}
@@ -233,8 +239,8 @@ func gitModInDir(ctx context.Context, c *Call, g gitModCall, gitModOpts, opts an
 }
 
 // gitModText is gitModInDir for what git writes.
-func gitModText(ctx context.Context, c *Call, g gitModCall, gitModOpts, opts any, command string, rest ...string) (any, error) {
-	r, err := gitModInDir(ctx, c, g, gitModOpts, opts, command, rest...)
+func gitModText(ctx context.Context, c *Call, g gitModCall, o gitModOpts, command string, rest ...string) (any, error) {
+	r, err := gitModInDir(ctx, c, g, o, command, rest...)
 	if err != nil {
 		return nil, err
 	}
@@ -242,9 +248,61 @@ func gitModText(ctx context.Context, c *Call, g gitModCall, gitModOpts, opts any
 }
 
 // gitModDone is gitModInDir for what only works or does not.
-func gitModDone(ctx context.Context, c *Call, g gitModCall, gitModOpts, opts any, command string, rest ...string) (any, error) {
-	_, err := gitModInDir(ctx, c, g, gitModOpts, opts, command, rest...)
+func gitModDone(ctx context.Context, c *Call, g gitModCall, o gitModOpts, command string, rest ...string) (any, error) {
+	_, err := gitModInDir(ctx, c, g, o, command, rest...)
 	return err == nil, err
+}
+
+// gitModOpts are the options that a user gives: before git's command and after it.
+type gitModOpts struct {
+	Opts    any `def:"''"`
+	GitOpts any `def:"''"`
+}
+
+// withOpts is o with these words in the place of Opts.
+func (o gitModOpts) withOpts(words []string) gitModOpts {
+	o.Opts = Strings(words)
+	return o
+}
+
+// gitModAs are the arguments of a command that stays on this box.
+type gitModAs struct {
+	User           any  `def:"None"`
+	Password       any  `def:"None"`
+	IgnoreRetcode  bool `def:"False"`
+	OutputEncoding any  `def:"None"`
+}
+
+func (a gitModAs) in(cwd string) gitModCall {
+	return gitModCall{cwd: cwd, user: a.User, ignore: a.IgnoreRetcode}
+}
+
+// gitModKeyed are those of a command that may need a key for a remote.
+type gitModKeyed struct {
+	User           any  `def:"None"`
+	Password       any  `def:"None"`
+	Identity       any  `def:"None"`
+	IgnoreRetcode  bool `def:"False"`
+	Saltenv        any  `def:"'base'"`
+	OutputEncoding any  `def:"None"`
+}
+
+func (a gitModKeyed) in(cwd string) gitModCall {
+	return gitModCall{cwd: cwd, user: a.User, identity: a.Identity, ignore: a.IgnoreRetcode}
+}
+
+// gitModLogin are those of a command that may need a name and password, too.
+type gitModLogin struct {
+	User          any  `def:"None"`
+	Password      any  `def:"None"`
+	Identity      any  `def:"None"`
+	HttpsUser     any  `def:"None"`
+	HttpsPass     any  `def:"None"`
+	IgnoreRetcode bool `def:"False"`
+}
+
+func (a gitModLogin) in(cwd string) gitModCall {
+	return gitModCall{cwd: cwd, user: a.User, identity: a.Identity, ignore: a.IgnoreRetcode}
 }
 
 // withUserinfo puts a name and a password into an HTTPS URL.
@@ -295,19 +353,13 @@ func gitModVersion(ctx context.Context, c *Call, a gitModVersionArgs) (any, erro
 }
 
 type gitModCloneArgs struct {
-	Cwd            string
-	URL            any  `def:"None"`
-	Name           any  `def:"None"`
-	Opts           any  `def:"''"`
-	GitOpts        any  `def:"''"`
-	User           any  `def:"None"`
-	Password       any  `def:"None"`
-	Identity       any  `def:"None"`
-	HttpsUser      any  `def:"None"`
-	HttpsPass      any  `def:"None"`
-	IgnoreRetcode  bool `def:"False"`
-	Saltenv        any  `def:"'base'"`
-	OutputEncoding any  `def:"None"`
+	Cwd  string
+	URL  any `def:"None"`
+	Name any `def:"None"`
+	gitModOpts
+	gitModLogin
+	Saltenv        any `def:"'base'"`
+	OutputEncoding any `def:"None"`
 }
 
 func gitModClone(ctx context.Context, c *Call, a gitModCloneArgs) (any, error) {
@@ -329,7 +381,7 @@ func gitModClone(ctx context.Context, c *Call, a gitModCloneArgs) (any, error) {
 			return nil, osError(err)
 		}
 	}
-	return gitModDone(ctx, c, gitModCall{cwd: at, user: a.User, identity: a.Identity, ignore: a.IgnoreRetcode}, a.GitOpts, a.Opts, "clone", "--", address, target)
+	return gitModDone(ctx, c, a.in(at), a.gitModOpts, "clone", "--", address, target)
 }
 
 type gitModInitArgs struct {
@@ -338,12 +390,8 @@ type gitModInitArgs struct {
 	Template       any  `def:"None"`
 	SeparateGitDir any  `def:"None"`
 	Shared         any  `def:"None"`
-	Opts           any  `def:"''"`
-	GitOpts        any  `def:"''"`
-	User           any  `def:"None"`
-	Password       any  `def:"None"`
-	IgnoreRetcode  bool `def:"False"`
-	OutputEncoding any  `def:"None"`
+	gitModOpts
+	gitModAs
 }
 
 func gitModInit(ctx context.Context, c *Call, a gitModInitArgs) (any, error) {
@@ -373,33 +421,28 @@ func gitModInit(ctx context.Context, c *Call, a gitModInitArgs) (any, error) {
 		}
 		opts = append(opts, "--shared="+word)
 	}
-	return gitModText(ctx, c, gitModCall{cwd: "/", user: a.User, ignore: a.IgnoreRetcode}, a.GitOpts, Strings(opts), "init", dir)
+	return gitModText(ctx, c, a.in("/"), a.withOpts(opts), "init", dir)
 }
 
 type gitModFileArgs struct {
-	Cwd            string
-	Filename       any
-	Opts           any  `def:"''"`
-	GitOpts        any  `def:"''"`
-	User           any  `def:"None"`
-	Password       any  `def:"None"`
-	IgnoreRetcode  bool `def:"False"`
-	OutputEncoding any  `def:"None"`
+	Cwd      string
+	Filename any
+	gitModOpts
+	gitModAs
 }
 
 func gitModAdd(ctx context.Context, c *Call, a gitModFileArgs) (any, error) {
-	return gitModText(ctx, c, gitModCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}, a.GitOpts, a.Opts, "add", "--verbose", "--", Str(a.Filename))
+	return gitModText(ctx, c, a.in(a.Cwd), a.gitModOpts, "add", "--verbose", "--", Str(a.Filename))
 }
 
 func gitModRm(ctx context.Context, c *Call, a gitModFileArgs) (any, error) {
-	return gitModText(ctx, c, gitModCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}, a.GitOpts, a.Opts, "rm", "--", Str(a.Filename))
+	return gitModText(ctx, c, a.in(a.Cwd), a.gitModOpts, "rm", "--", Str(a.Filename))
 }
 
 type gitModCommitArgs struct {
-	Cwd            string
-	Message        any
-	Opts           any  `def:"''"`
-	GitOpts        any  `def:"''"`
+	Cwd     string
+	Message any
+	gitModOpts
 	User           any  `def:"None"`
 	Password       any  `def:"None"`
 	Filename       any  `def:"None"`
@@ -412,19 +455,15 @@ func gitModCommit(ctx context.Context, c *Call, a gitModCommitArgs) (any, error)
 	if Truth(a.Filename) {
 		rest = append(rest, "--", Str(a.Filename))
 	}
-	return gitModText(ctx, c, gitModCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}, a.GitOpts, a.Opts, "commit", rest...)
+	return gitModText(ctx, c, gitModCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}, a.gitModOpts, "commit", rest...)
 }
 
 type gitModCheckoutArgs struct {
-	Cwd            string
-	Rev            any  `def:"None"`
-	Force          bool `def:"False"`
-	Opts           any  `def:"''"`
-	GitOpts        any  `def:"''"`
-	User           any  `def:"None"`
-	Password       any  `def:"None"`
-	IgnoreRetcode  bool `def:"False"`
-	OutputEncoding any  `def:"None"`
+	Cwd   string
+	Rev   any  `def:"None"`
+	Force bool `def:"False"`
+	gitModOpts
+	gitModAs
 }
 
 func gitModCheckout(ctx context.Context, c *Call, a gitModCheckoutArgs) (any, error) {
@@ -441,18 +480,14 @@ func gitModCheckout(ctx context.Context, c *Call, a gitModCheckoutArgs) (any, er
 	} else if !hasString(opts, "-b") && !hasString(opts, "-B") {
 		return nil, InvocationErrorf("'rev' argument is required unless -b or -B in opts")
 	}
-	return gitModText(ctx, c, gitModCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode, merge: true}, a.GitOpts, Strings(opts), "checkout", rest...)
+	return gitModText(ctx, c, a.in(a.Cwd).merged(), a.withOpts(opts), "checkout", rest...)
 }
 
 type gitModNameArgs struct {
-	Cwd            string
-	Name           any  `def:"None"`
-	Opts           any  `def:"''"`
-	GitOpts        any  `def:"''"`
-	User           any  `def:"None"`
-	Password       any  `def:"None"`
-	IgnoreRetcode  bool `def:"False"`
-	OutputEncoding any  `def:"None"`
+	Cwd  string
+	Name any `def:"None"`
+	gitModOpts
+	gitModAs
 }
 
 func oneWord(v any) []string {
@@ -463,20 +498,17 @@ func oneWord(v any) []string {
 }
 
 func gitModBranch(ctx context.Context, c *Call, a gitModNameArgs) (any, error) {
-	return gitModDone(ctx, c, gitModCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}, a.GitOpts, a.Opts, "branch", oneWord(a.Name)...)
+	return gitModDone(ctx, c, a.in(a.Cwd), a.gitModOpts, "branch", oneWord(a.Name)...)
 }
 
 type gitModListBranchesArgs struct {
-	Cwd            string
-	Remote         bool `def:"False"`
-	User           any  `def:"None"`
-	Password       any  `def:"None"`
-	IgnoreRetcode  bool `def:"False"`
-	OutputEncoding any  `def:"None"`
+	Cwd    string
+	Remote bool `def:"False"`
+	gitModAs
 }
 
 func gitModRefs(ctx context.Context, c *Call, g gitModCall, where string) (any, error) {
-	r, err := gitModInDir(ctx, c, g, nil, nil, "for-each-ref", "--format", "%(refname:short)", where)
+	r, err := gitModInDir(ctx, c, g, gitModOpts{}, "for-each-ref", "--format", "%(refname:short)", where)
 	if err != nil {
 		return nil, err
 	}
@@ -488,36 +520,25 @@ func gitModListBranches(ctx context.Context, c *Call, a gitModListBranchesArgs) 
 	if a.Remote {
 		where = "refs/remotes/"
 	}
-	return gitModRefs(ctx, c, gitModCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}, where)
+	return gitModRefs(ctx, c, a.in(a.Cwd), where)
 }
 
 type gitModCwdArgs struct {
-	Cwd            string
-	User           any  `def:"None"`
-	Password       any  `def:"None"`
-	IgnoreRetcode  bool `def:"False"`
-	OutputEncoding any  `def:"None"`
-}
-
-func (a gitModCwdArgs) call() gitModCall {
-	return gitModCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}
+	Cwd string
+	gitModAs
 }
 
 func gitModListTags(ctx context.Context, c *Call, a gitModCwdArgs) (any, error) {
-	return gitModRefs(ctx, c, a.call(), "refs/tags/")
+	return gitModRefs(ctx, c, a.in(a.Cwd), "refs/tags/")
 }
 
 type gitModTagArgs struct {
-	Cwd            string
-	Name           any
-	Ref            any  `def:"'HEAD'"`
-	Message        any  `def:"None"`
-	Opts           any  `def:"''"`
-	GitOpts        any  `def:"''"`
-	User           any  `def:"None"`
-	Password       any  `def:"None"`
-	IgnoreRetcode  bool `def:"False"`
-	OutputEncoding any  `def:"None"`
+	Cwd     string
+	Name    any
+	Ref     any `def:"'HEAD'"`
+	Message any `def:"None"`
+	gitModOpts
+	gitModAs
 }
 
 func gitModTag(ctx context.Context, c *Call, a gitModTagArgs) (any, error) {
@@ -532,22 +553,16 @@ func gitModTag(ctx context.Context, c *Call, a gitModTagArgs) (any, error) {
 	if !hasString(opts, "-d") && !hasString(opts, "--delete") {
 		rest = append(rest, Str(a.Ref))
 	}
-	return gitModText(ctx, c, gitModCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}, a.GitOpts, Strings(opts), "tag", rest...)
+	return gitModText(ctx, c, a.in(a.Cwd), a.withOpts(opts), "tag", rest...)
 }
 
 type gitModFetchArgs struct {
-	Cwd            string
-	Remote         any  `def:"None"`
-	Force          bool `def:"False"`
-	Refspecs       any  `def:"None"`
-	Opts           any  `def:"''"`
-	GitOpts        any  `def:"''"`
-	User           any  `def:"None"`
-	Password       any  `def:"None"`
-	Identity       any  `def:"None"`
-	IgnoreRetcode  bool `def:"False"`
-	Saltenv        any  `def:"'base'"`
-	OutputEncoding any  `def:"None"`
+	Cwd      string
+	Remote   any  `def:"None"`
+	Force    bool `def:"False"`
+	Refspecs any  `def:"None"`
+	gitModOpts
+	gitModKeyed
 }
 
 func gitModFetch(ctx context.Context, c *Call, a gitModFetchArgs) (any, error) {
@@ -564,7 +579,7 @@ func gitModFetch(ctx context.Context, c *Call, a gitModFetchArgs) (any, error) {
 			rest = append(rest, strings.TrimSpace(spec))
 		}
 	}
-	r, err := gitModInDir(ctx, c, gitModCall{cwd: a.Cwd, user: a.User, identity: a.Identity, ignore: a.IgnoreRetcode, merge: true}, a.GitOpts, Strings(opts), "fetch", rest...)
+	r, err := gitModInDir(ctx, c, a.in(a.Cwd).merged(), a.withOpts(opts), "fetch", rest...)
 	if err != nil {
 		return nil, err
 	}
@@ -611,49 +626,36 @@ func parseGitFetch(out string) *Map {
 }
 
 type gitModOptsArgs struct {
-	Cwd            string
-	Opts           any  `def:"''"`
-	GitOpts        any  `def:"''"`
-	User           any  `def:"None"`
-	Password       any  `def:"None"`
-	Identity       any  `def:"None"`
-	IgnoreRetcode  bool `def:"False"`
-	Saltenv        any  `def:"'base'"`
-	OutputEncoding any  `def:"None"`
+	Cwd string
+	gitModOpts
+	gitModKeyed
 }
 
 func gitModPull(ctx context.Context, c *Call, a gitModOptsArgs) (any, error) {
-	return gitModText(ctx, c, gitModCall{cwd: a.Cwd, user: a.User, identity: a.Identity, ignore: a.IgnoreRetcode}, a.GitOpts, a.Opts, "pull")
+	return gitModText(ctx, c, a.in(a.Cwd), a.gitModOpts, "pull")
 }
 
 func gitModReset(ctx context.Context, c *Call, a gitModOptsArgs) (any, error) {
-	return gitModText(ctx, c, gitModCall{cwd: a.Cwd, user: a.User, identity: a.Identity, ignore: a.IgnoreRetcode}, a.GitOpts, a.Opts, "reset")
+	return gitModText(ctx, c, a.in(a.Cwd), a.gitModOpts, "reset")
 }
 
 type gitModPushArgs struct {
-	Cwd            string
-	Remote         any  `def:"None"`
-	Ref            any  `def:"None"`
-	Opts           any  `def:"''"`
-	GitOpts        any  `def:"''"`
-	User           any  `def:"None"`
-	Password       any  `def:"None"`
-	Identity       any  `def:"None"`
-	IgnoreRetcode  bool `def:"False"`
-	Saltenv        any  `def:"'base'"`
-	OutputEncoding any  `def:"None"`
+	Cwd    string
+	Remote any `def:"None"`
+	Ref    any `def:"None"`
+	gitModOpts
+	gitModKeyed
 }
 
 func gitModPush(ctx context.Context, c *Call, a gitModPushArgs) (any, error) {
 	rest := append(oneWord(a.Remote), oneWord(a.Ref)...)
-	return gitModText(ctx, c, gitModCall{cwd: a.Cwd, user: a.User, identity: a.Identity, ignore: a.IgnoreRetcode, merge: true}, a.GitOpts, a.Opts, "push", rest...)
+	return gitModText(ctx, c, a.in(a.Cwd).merged(), a.gitModOpts, "push", rest...)
 }
 
 type gitModRevArgs struct {
-	Cwd            string
-	Rev            any  `def:"None"`
-	Opts           any  `def:"''"`
-	GitOpts        any  `def:"''"`
+	Cwd string
+	Rev any `def:"None"`
+	gitModOpts
 	User           any  `def:"None"`
 	Password       any  `def:"None"`
 	Identity       any  `def:"None"`
@@ -661,38 +663,34 @@ type gitModRevArgs struct {
 	OutputEncoding any  `def:"None"`
 }
 
-func (a gitModRevArgs) call() gitModCall {
-	return gitModCall{cwd: a.Cwd, user: a.User, identity: a.Identity, ignore: a.IgnoreRetcode}
+func (a gitModRevArgs) in(cwd string) gitModCall {
+	return gitModCall{cwd: cwd, user: a.User, identity: a.Identity, ignore: a.IgnoreRetcode}
 }
 
 func gitModMerge(ctx context.Context, c *Call, a gitModRevArgs) (any, error) {
-	return gitModText(ctx, c, a.call(), a.GitOpts, a.Opts, "merge", oneWord(a.Rev)...)
+	return gitModText(ctx, c, a.in(a.Cwd), a.gitModOpts, "merge", oneWord(a.Rev)...)
 }
 
 func gitModRevParse(ctx context.Context, c *Call, a gitModRevArgs) (any, error) {
-	return gitModText(ctx, c, a.call(), a.GitOpts, a.Opts, "rev-parse", oneWord(a.Rev)...)
+	return gitModText(ctx, c, a.in(a.Cwd), a.gitModOpts, "rev-parse", oneWord(a.Rev)...)
 }
 
 func gitModRebase(ctx context.Context, c *Call, a gitModRevArgs) (any, error) {
 	if a.Rev == nil {
 		a.Rev = "master"
 	}
-	return gitModText(ctx, c, a.call(), a.GitOpts, a.Opts, "rebase", strings.Fields(Str(a.Rev))...)
+	return gitModText(ctx, c, a.in(a.Cwd), a.gitModOpts, "rebase", strings.Fields(Str(a.Rev))...)
 }
 
 type gitModMergeBaseArgs struct {
-	Cwd            string
-	Refs           any  `def:"None"`
-	Octopus        bool `def:"False"`
-	IsAncestor     bool `def:"False"`
-	Independent    bool `def:"False"`
-	ForkPoint      any  `def:"None"`
-	Opts           any  `def:"''"`
-	GitOpts        any  `def:"''"`
-	User           any  `def:"None"`
-	Password       any  `def:"None"`
-	IgnoreRetcode  bool `def:"False"`
-	OutputEncoding any  `def:"None"`
+	Cwd         string
+	Refs        any  `def:"None"`
+	Octopus     bool `def:"False"`
+	IsAncestor  bool `def:"False"`
+	Independent bool `def:"False"`
+	ForkPoint   any  `def:"None"`
+	gitModOpts
+	gitModAs
 }
 
 func gitModMergeBase(ctx context.Context, c *Call, a gitModMergeBaseArgs) (any, error) {
@@ -710,7 +708,11 @@ func gitModMergeBase(ctx context.Context, c *Call, a gitModMergeBaseArgs) (any, 
 	if a.Refs != nil {
 		rest = append(rest, groupList(a.Refs)...)
 	}
-	r, err := gitModInDir(ctx, c, gitModCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode || a.IsAncestor, soft: a.IsAncestor}, a.GitOpts, a.Opts, "merge-base", rest...)
+	g := a.in(a.Cwd)
+	if a.IsAncestor {
+		g.ignore, g.soft = true, true
+	}
+	r, err := gitModInDir(ctx, c, g, a.gitModOpts, "merge-base", rest...)
 	if err != nil {
 		return nil, err
 	}
@@ -725,7 +727,7 @@ func gitModMergeBase(ctx context.Context, c *Call, a gitModMergeBaseArgs) (any, 
 }
 
 func gitModStatus(ctx context.Context, c *Call, a gitModCwdArgs) (any, error) {
-	r, err := gitModInDir(ctx, c, a.call(), nil, nil, "status", "-z", "--porcelain")
+	r, err := gitModInDir(ctx, c, a.in(a.Cwd), gitModOpts{}, "status", "-z", "--porcelain")
 	if err != nil {
 		return nil, err
 	}

@@ -9,11 +9,10 @@ import (
 )
 
 type gitModDiffArgs struct {
-	Cwd            string
-	Item1          any  `def:"None"`
-	Item2          any  `def:"None"`
-	Opts           any  `def:"''"`
-	GitOpts        any  `def:"''"`
+	Cwd   string
+	Item1 any `def:"None"`
+	Item2 any `def:"None"`
+	gitModOpts
 	User           any  `def:"None"`
 	Password       any  `def:"None"`
 	NoIndex        bool `def:"False"`
@@ -40,17 +39,14 @@ func gitModDiff(ctx context.Context, c *Call, a gitModDiffArgs) (any, error) {
 	if a.Paths != nil {
 		rest = append(append(rest, "--"), groupList(a.Paths)...)
 	}
-	return gitModText(ctx, c, g, a.GitOpts, a.Opts, "diff", rest...)
+	return gitModText(ctx, c, g, a.gitModOpts, "diff", rest...)
 }
 
 type gitModRevisionArgs struct {
-	Cwd            string
-	Rev            any  `def:"'HEAD'"`
-	Short          bool `def:"False"`
-	User           any  `def:"None"`
-	Password       any  `def:"None"`
-	IgnoreRetcode  bool `def:"False"`
-	OutputEncoding any  `def:"None"`
+	Cwd   string
+	Rev   any  `def:"'HEAD'"`
+	Short bool `def:"False"`
+	gitModAs
 }
 
 func gitModRevision(ctx context.Context, c *Call, a gitModRevisionArgs) (any, error) {
@@ -58,47 +54,38 @@ func gitModRevision(ctx context.Context, c *Call, a gitModRevisionArgs) (any, er
 	if a.Short {
 		rest = append(rest, "--short")
 	}
-	return gitModText(ctx, c, gitModCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}, nil, nil, "rev-parse", append(rest, Str(a.Rev))...)
+	return gitModText(ctx, c, a.in(a.Cwd), gitModOpts{}, "rev-parse", append(rest, Str(a.Rev))...)
 }
 
 type gitModDescribeArgs struct {
-	Cwd            string
-	Rev            any  `def:"'HEAD'"`
-	User           any  `def:"None"`
-	Password       any  `def:"None"`
-	IgnoreRetcode  bool `def:"False"`
-	OutputEncoding any  `def:"None"`
+	Cwd string
+	Rev any `def:"'HEAD'"`
+	gitModAs
 }
 
 func gitModDescribe(ctx context.Context, c *Call, a gitModDescribeArgs) (any, error) {
-	return gitModText(ctx, c, gitModCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}, nil, nil, "describe", "--always", Str(a.Rev))
+	return gitModText(ctx, c, a.in(a.Cwd), gitModOpts{}, "describe", "--always", Str(a.Rev))
 }
 
 func gitModCurrentBranch(ctx context.Context, c *Call, a gitModCwdArgs) (any, error) {
-	return gitModText(ctx, c, a.call(), nil, nil, "rev-parse", "--abbrev-ref", "HEAD")
+	return gitModText(ctx, c, a.in(a.Cwd), gitModOpts{}, "rev-parse", "--abbrev-ref", "HEAD")
 }
 
 type gitModDiscardArgs struct {
-	Cwd            string
-	Path           any  `def:"'.'"`
-	User           any  `def:"None"`
-	Password       any  `def:"None"`
-	IgnoreRetcode  bool `def:"False"`
-	OutputEncoding any  `def:"None"`
+	Cwd  string
+	Path any `def:"'.'"`
+	gitModAs
 }
 
 func gitModDiscard(ctx context.Context, c *Call, a gitModDiscardArgs) (any, error) {
-	return gitModDone(ctx, c, gitModCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}, nil, nil, "checkout", "--", Str(a.Path))
+	return gitModDone(ctx, c, a.in(a.Cwd), gitModOpts{}, "checkout", "--", Str(a.Path))
 }
 
 type gitModConfigGetArgs struct {
-	Key            any
-	Cwd            any  `def:"None"`
-	User           any  `def:"None"`
-	Password       any  `def:"None"`
-	IgnoreRetcode  bool `def:"False"`
-	OutputEncoding any  `def:"None"`
-	Kwargs         *Map `arg:"**kwargs"`
+	Key any
+	Cwd any `def:"None"`
+	gitModAs
+	Kwargs *Map `arg:"**kwargs"`
 }
 
 // gitModConfigCall says which configuration is meant: that of a clone, or the user's.
@@ -190,15 +177,12 @@ func gitModConfigRegexp(ctx context.Context, c *Call, a gitModConfigUnsetArgs) (
 }
 
 type gitModConfigSetArgs struct {
-	Key            any
-	Value          any  `def:"None"`
-	Multivar       any  `def:"None"`
-	Cwd            any  `def:"None"`
-	User           any  `def:"None"`
-	Password       any  `def:"None"`
-	IgnoreRetcode  bool `def:"False"`
-	OutputEncoding any  `def:"None"`
-	Kwargs         *Map `arg:"**kwargs"`
+	Key      any
+	Value    any `def:"None"`
+	Multivar any `def:"None"`
+	Cwd      any `def:"None"`
+	gitModAs
+	Kwargs *Map `arg:"**kwargs"`
 }
 
 func gitModConfigSet(ctx context.Context, c *Call, a gitModConfigSetArgs) (any, error) {
@@ -227,18 +211,15 @@ func gitModConfigSet(ctx context.Context, c *Call, a gitModConfigSetArgs) (any, 
 	}
 	kw := onlyKeys(a.Kwargs, "global")
 	kw.Set("all", true)
-	return gitModConfigGet(ctx, c, gitModConfigGetArgs{Key: a.Key, Cwd: a.Cwd, User: a.User, Kwargs: kw})
+	return gitModConfigGet(ctx, c, gitModConfigGetArgs{Key: a.Key, Cwd: a.Cwd, gitModAs: gitModAs{User: a.User}, Kwargs: kw})
 }
 
 type gitModConfigUnsetArgs struct {
-	Key            any
-	ValueRegex     any  `def:"None"`
-	Cwd            any  `def:"None"`
-	User           any  `def:"None"`
-	Password       any  `def:"None"`
-	IgnoreRetcode  bool `def:"False"`
-	OutputEncoding any  `def:"None"`
-	Kwargs         *Map `arg:"**kwargs"`
+	Key        any
+	ValueRegex any `def:"None"`
+	Cwd        any `def:"None"`
+	gitModAs
+	Kwargs *Map `arg:"**kwargs"`
 }
 
 func gitModConfigUnset(ctx context.Context, c *Call, a gitModConfigUnsetArgs) (any, error) {
@@ -271,7 +252,11 @@ func gitModConfigUnset(ctx context.Context, c *Call, a gitModConfigUnsetArgs) (a
 }
 
 type gitModRemotesArgs struct {
-	Cwd            string
+	Cwd string
+	gitModRedact
+}
+
+type gitModRedact struct {
 	User           any  `def:"None"`
 	Password       any  `def:"None"`
 	RedactAuth     bool `def:"True"`
@@ -280,7 +265,7 @@ type gitModRemotesArgs struct {
 }
 
 func gitModRemotes(ctx context.Context, c *Call, a gitModRemotesArgs) (any, error) {
-	r, err := gitModInDir(ctx, c, gitModCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}, nil, nil, "remote", "--verbose")
+	r, err := gitModInDir(ctx, c, gitModCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}, gitModOpts{}, "remote", "--verbose")
 	if err != nil {
 		return nil, err
 	}
@@ -305,17 +290,13 @@ func gitModRemotes(ctx context.Context, c *Call, a gitModRemotesArgs) (any, erro
 }
 
 type gitModRemoteGetArgs struct {
-	Cwd            string
-	Remote         any  `def:"'origin'"`
-	User           any  `def:"None"`
-	Password       any  `def:"None"`
-	RedactAuth     bool `def:"True"`
-	IgnoreRetcode  bool `def:"False"`
-	OutputEncoding any  `def:"None"`
+	Cwd    string
+	Remote any `def:"'origin'"`
+	gitModRedact
 }
 
 func gitModRemoteGet(ctx context.Context, c *Call, a gitModRemoteGetArgs) (any, error) {
-	all, err := gitModRemotes(ctx, c, gitModRemotesArgs{a.Cwd, a.User, a.Password, a.RedactAuth, a.IgnoreRetcode, nil})
+	all, err := gitModRemotes(ctx, c, gitModRemotesArgs{a.Cwd, a.gitModRedact})
 	if err != nil {
 		return nil, err
 	}
@@ -343,12 +324,12 @@ type gitModRemoteSetArgs struct {
 func gitModRemoteSet(ctx context.Context, c *Call, a gitModRemoteSetArgs) (any, error) {
 	g := gitModCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}
 	name := Str(a.Remote)
-	all, err := gitModRemotes(ctx, c, gitModRemotesArgs{Cwd: a.Cwd, User: a.User})
+	all, err := gitModRemotes(ctx, c, gitModRemotesArgs{a.Cwd, gitModRedact{User: a.User}})
 	if err != nil {
 		return nil, err
 	}
 	if all.(*Map).Has(name) {
-		if _, err := gitModInDir(ctx, c, g, nil, nil, "remote", "rm", name); err != nil {
+		if _, err := gitModInDir(ctx, c, g, gitModOpts{}, "remote", "rm", name); err != nil {
 			return nil, err
 		}
 	}
@@ -356,7 +337,7 @@ func gitModRemoteSet(ctx context.Context, c *Call, a gitModRemoteSetArgs) (any, 
 	if err != nil {
 		return nil, err
 	}
-	if _, err := gitModInDir(ctx, c, g, nil, nil, "remote", "add", name, address); err != nil {
+	if _, err := gitModInDir(ctx, c, g, gitModOpts{}, "remote", "add", name, address); err != nil {
 		return nil, err
 	}
 	if Truth(a.PushURL) {
@@ -364,27 +345,21 @@ func gitModRemoteSet(ctx context.Context, c *Call, a gitModRemoteSetArgs) (any, 
 		if err != nil {
 			return nil, err
 		}
-		if _, err := gitModInDir(ctx, c, g, nil, nil, "remote", "set-url", "--push", name, push); err != nil {
+		if _, err := gitModInDir(ctx, c, g, gitModOpts{}, "remote", "set-url", "--push", name, push); err != nil {
 			return nil, err
 		}
 	}
-	return gitModRemoteGet(ctx, c, gitModRemoteGetArgs{Cwd: a.Cwd, Remote: name, User: a.User, RedactAuth: true})
+	return gitModRemoteGet(ctx, c, gitModRemoteGetArgs{a.Cwd, name, gitModRedact{User: a.User, RedactAuth: true}})
 }
 
 type gitModLsRemoteArgs struct {
-	Cwd            any  `def:"None"`
-	Remote         any  `def:"'origin'"`
-	Ref            any  `def:"None"`
-	Opts           any  `def:"''"`
-	GitOpts        any  `def:"''"`
-	User           any  `def:"None"`
-	Password       any  `def:"None"`
-	Identity       any  `def:"None"`
-	HttpsUser      any  `def:"None"`
-	HttpsPass      any  `def:"None"`
-	IgnoreRetcode  bool `def:"False"`
-	OutputEncoding any  `def:"None"`
-	Saltenv        any  `def:"'base'"`
+	Cwd    any `def:"None"`
+	Remote any `def:"'origin'"`
+	Ref    any `def:"None"`
+	gitModOpts
+	gitModLogin
+	OutputEncoding any `def:"None"`
+	Saltenv        any `def:"'base'"`
 }
 
 func gitModLsRemote(ctx context.Context, c *Call, a gitModLsRemoteArgs) (any, error) {
@@ -400,7 +375,7 @@ func gitModLsRemote(ctx context.Context, c *Call, a gitModLsRemoteArgs) (any, er
 	if Truth(a.Ref) {
 		rest = append(rest, Str(a.Ref))
 	}
-	r, err := gitModInDir(ctx, c, gitModCall{cwd: cwd, user: a.User, identity: a.Identity, ignore: a.IgnoreRetcode}, a.GitOpts, a.Opts, "ls-remote", rest...)
+	r, err := gitModInDir(ctx, c, a.in(cwd), a.gitModOpts, "ls-remote", rest...)
 	if err != nil {
 		return nil, err
 	}
@@ -414,15 +389,10 @@ func gitModLsRemote(ctx context.Context, c *Call, a gitModLsRemoteArgs) (any, er
 }
 
 type gitModRemoteRefsArgs struct {
-	URL            string
-	Heads          bool `def:"False"`
-	Tags           bool `def:"False"`
-	User           any  `def:"None"`
-	Password       any  `def:"None"`
-	Identity       any  `def:"None"`
-	HttpsUser      any  `def:"None"`
-	HttpsPass      any  `def:"None"`
-	IgnoreRetcode  bool `def:"False"`
+	URL   string
+	Heads bool `def:"False"`
+	Tags  bool `def:"False"`
+	gitModLogin
 	OutputEncoding any  `def:"None"`
 	Saltenv        any  `def:"'base'"`
 	Kwargs         *Map `arg:"**kwargs"`
@@ -436,19 +406,15 @@ func gitModRemoteRefs(ctx context.Context, c *Call, a gitModRemoteRefsArgs) (any
 	if a.Tags {
 		opts.Append("--tags")
 	}
-	return gitModLsRemote(ctx, c, gitModLsRemoteArgs{Remote: a.URL, Opts: opts, User: a.User, Identity: a.Identity, HttpsUser: a.HttpsUser, HttpsPass: a.HttpsPass, IgnoreRetcode: a.IgnoreRetcode})
+	return gitModLsRemote(ctx, c, gitModLsRemoteArgs{Remote: a.URL, gitModOpts: gitModOpts{Opts: opts}, gitModLogin: a.gitModLogin})
 }
 
 type gitModSymbolicRefArgs struct {
-	Cwd            string
-	Ref            any
-	Value          any  `def:"None"`
-	Opts           any  `def:"''"`
-	GitOpts        any  `def:"''"`
-	User           any  `def:"None"`
-	Password       any  `def:"None"`
-	IgnoreRetcode  bool `def:"False"`
-	OutputEncoding any  `def:"None"`
+	Cwd   string
+	Ref   any
+	Value any `def:"None"`
+	gitModOpts
+	gitModAs
 }
 
 func gitModSymbolicRef(ctx context.Context, c *Call, a gitModSymbolicRefArgs) (any, error) {
@@ -456,25 +422,19 @@ func gitModSymbolicRef(ctx context.Context, c *Call, a gitModSymbolicRefArgs) (a
 	if err != nil {
 		return nil, err
 	}
-	g := gitModCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}
+	g := a.in(a.Cwd)
 	if a.Value != nil || hasString(opts, "-d") || hasString(opts, "--delete") {
-		return gitModDone(ctx, c, g, a.GitOpts, a.Opts, "symbolic-ref", append([]string{Str(a.Ref)}, oneWord(a.Value)...)...)
+		return gitModDone(ctx, c, g, a.gitModOpts, "symbolic-ref", append([]string{Str(a.Ref)}, oneWord(a.Value)...)...)
 	}
-	return gitModText(ctx, c, g, a.GitOpts, a.Opts, "symbolic-ref", Str(a.Ref))
+	return gitModText(ctx, c, g, a.gitModOpts, "symbolic-ref", Str(a.Ref))
 }
 
 type gitModSubmoduleArgs struct {
-	Cwd            string
-	Command        string
-	Opts           any  `def:"''"`
-	GitOpts        any  `def:"''"`
-	User           any  `def:"None"`
-	Password       any  `def:"None"`
-	Identity       any  `def:"None"`
-	IgnoreRetcode  bool `def:"False"`
-	Saltenv        any  `def:"'base'"`
-	OutputEncoding any  `def:"None"`
-	Kwargs         *Map `arg:"**kwargs"`
+	Cwd     string
+	Command string
+	gitModOpts
+	gitModKeyed
+	Kwargs *Map `arg:"**kwargs"`
 }
 
 func gitModSubmodule(ctx context.Context, c *Call, a gitModSubmoduleArgs) (any, error) {
@@ -483,18 +443,14 @@ func gitModSubmodule(ctx context.Context, c *Call, a gitModSubmoduleArgs) (any, 
 		return nil, err
 	}
 	rest := append(strings.Fields(a.Command), opts...)
-	return gitModText(ctx, c, gitModCall{cwd: a.Cwd, user: a.User, identity: a.Identity, ignore: a.IgnoreRetcode}, a.GitOpts, nil, "submodule", rest...)
+	return gitModText(ctx, c, a.in(a.Cwd), a.withOpts(nil), "submodule", rest...)
 }
 
 type gitModStashArgs struct {
-	Cwd            string
-	Action         string `def:"'save'"`
-	Opts           any    `def:"''"`
-	GitOpts        any    `def:"''"`
-	User           any    `def:"None"`
-	Password       any    `def:"None"`
-	IgnoreRetcode  bool   `def:"False"`
-	OutputEncoding any    `def:"None"`
+	Cwd    string
+	Action string `def:"'save'"`
+	gitModOpts
+	gitModAs
 }
 
 func gitModStash(ctx context.Context, c *Call, a gitModStashArgs) (any, error) {
@@ -502,20 +458,17 @@ func gitModStash(ctx context.Context, c *Call, a gitModStashArgs) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return gitModText(ctx, c, gitModCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}, a.GitOpts, nil, "stash", append([]string{a.Action}, opts...)...)
+	return gitModText(ctx, c, a.in(a.Cwd), a.withOpts(nil), "stash", append([]string{a.Action}, opts...)...)
 }
 
 type gitModArchiveArgs struct {
-	Cwd            string
-	Output         string
-	Rev            any  `def:"'HEAD'"`
-	Prefix         any  `def:"None"`
-	GitOpts        any  `def:"''"`
-	User           any  `def:"None"`
-	Password       any  `def:"None"`
-	IgnoreRetcode  bool `def:"False"`
-	OutputEncoding any  `def:"None"`
-	Kwargs         *Map `arg:"**kwargs"`
+	Cwd     string
+	Output  string
+	Rev     any `def:"'HEAD'"`
+	Prefix  any `def:"None"`
+	GitOpts any `def:"''"`
+	gitModAs
+	Kwargs *Map `arg:"**kwargs"`
 }
 
 func gitModArchive(ctx context.Context, c *Call, a gitModArchiveArgs) (any, error) {
@@ -527,7 +480,7 @@ func gitModArchive(ctx context.Context, c *Call, a gitModArchiveArgs) (any, erro
 	if v := a.Kwargs.Value("format"); Truth(v) {
 		rest = append(rest, "--format", Str(v))
 	}
-	return gitModDone(ctx, c, gitModCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}, a.GitOpts, nil, "archive", append(rest, "--output", a.Output, Str(a.Rev))...)
+	return gitModDone(ctx, c, a.in(a.Cwd), gitModOpts{GitOpts: a.GitOpts}, "archive", append(rest, "--output", a.Output, Str(a.Rev))...)
 }
 
 type gitModIsWorktreeArgs struct {
@@ -538,7 +491,7 @@ type gitModIsWorktreeArgs struct {
 }
 
 func gitModIsWorktree(ctx context.Context, c *Call, a gitModIsWorktreeArgs) (any, error) {
-	r, err := gitModInDir(ctx, c, gitModCall{cwd: a.Cwd, user: a.User, ignore: true, soft: true}, nil, nil, "rev-parse", "--show-toplevel")
+	r, err := gitModInDir(ctx, c, gitModCall{cwd: a.Cwd, user: a.User, ignore: true, soft: true}, gitModOpts{}, "rev-parse", "--show-toplevel")
 	if err != nil || r.failed() {
 		return false, nil
 	}
@@ -551,19 +504,15 @@ func gitModIsWorktree(ctx context.Context, c *Call, a gitModIsWorktreeArgs) (any
 }
 
 type gitModWorktreeAddArgs struct {
-	Cwd            string
-	WorktreePath   string
-	Ref            any  `def:"None"`
-	ResetBranch    any  `def:"None"`
-	Force          any  `def:"None"`
-	Detach         bool `def:"False"`
-	Opts           any  `def:"''"`
-	GitOpts        any  `def:"''"`
-	User           any  `def:"None"`
-	Password       any  `def:"None"`
-	IgnoreRetcode  bool `def:"False"`
-	OutputEncoding any  `def:"None"`
-	Kwargs         *Map `arg:"**kwargs"`
+	Cwd          string
+	WorktreePath string
+	Ref          any  `def:"None"`
+	ResetBranch  any  `def:"None"`
+	Force        any  `def:"None"`
+	Detach       bool `def:"False"`
+	gitModOpts
+	gitModAs
+	Kwargs *Map `arg:"**kwargs"`
 }
 
 func gitModWorktreeAdd(ctx context.Context, c *Call, a gitModWorktreeAddArgs) (any, error) {
@@ -590,20 +539,16 @@ func gitModWorktreeAdd(ctx context.Context, c *Call, a gitModWorktreeAddArgs) (a
 		return nil, err
 	}
 	rest = append(append(rest, opts...), a.WorktreePath)
-	return gitModText(ctx, c, gitModCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode, merge: true}, a.GitOpts, nil, "worktree", append(rest, oneWord(a.Ref)...)...)
+	return gitModText(ctx, c, a.in(a.Cwd).merged(), a.withOpts(nil), "worktree", append(rest, oneWord(a.Ref)...)...)
 }
 
 type gitModWorktreePruneArgs struct {
-	Cwd            string
-	DryRun         bool `def:"False"`
-	Verbose        bool `def:"True"`
-	Expire         any  `def:"None"`
-	Opts           any  `def:"''"`
-	GitOpts        any  `def:"''"`
-	User           any  `def:"None"`
-	Password       any  `def:"None"`
-	IgnoreRetcode  bool `def:"False"`
-	OutputEncoding any  `def:"None"`
+	Cwd     string
+	DryRun  bool `def:"False"`
+	Verbose bool `def:"True"`
+	Expire  any  `def:"None"`
+	gitModOpts
+	gitModAs
 }
 
 func gitModWorktreePrune(ctx context.Context, c *Call, a gitModWorktreePruneArgs) (any, error) {
@@ -621,5 +566,5 @@ func gitModWorktreePrune(ctx context.Context, c *Call, a gitModWorktreePruneArgs
 	if err != nil {
 		return nil, err
 	}
-	return gitModText(ctx, c, gitModCall{cwd: a.Cwd, user: a.User, ignore: a.IgnoreRetcode}, a.GitOpts, nil, "worktree", append(rest, opts...)...)
+	return gitModText(ctx, c, a.in(a.Cwd), a.withOpts(nil), "worktree", append(rest, opts...)...)
 }

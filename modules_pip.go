@@ -59,17 +59,27 @@ func pipTool(binEnv any) ([]string, error) {
 	return nil, NotFoundErrorf("`pip` binary is not installed")
 }
 
+// pipPlace says which pip runs, as whom and where.
+type pipPlace struct {
+	BinEnv any `def:"None"`
+	User   any `def:"None"`
+	Cwd    any `def:"None"`
+}
+
 // pipCall is how pip is run.
-type pipCall struct{ binEnv, user, cwd, envVars any }
+type pipCall struct {
+	pipPlace
+	envVars any
+}
 
 func (p pipCall) run(ctx context.Context, c *Call, args ...string) (cmdResult, error) {
-	tool, err := pipTool(p.binEnv)
+	tool, err := pipTool(p.BinEnv)
 	if err != nil {
 		return cmdResult{}, err
 	}
-	o := toolOptions{cwd: p.cwd, runas: p.user, env: &Map{}}
-	if Truth(p.binEnv) && isDir(Str(p.binEnv)) {
-		o.env.Set("VIRTUAL_ENV", Str(p.binEnv))
+	o := toolOptions{cwd: p.Cwd, runas: p.User, env: &Map{}}
+	if Truth(p.BinEnv) && isDir(Str(p.BinEnv)) {
+		o.env.Set("VIRTUAL_ENV", Str(p.BinEnv))
 	}
 	if m, ok := p.envVars.(*Map); ok {
 		for k, v := range m.All() {
@@ -276,7 +286,7 @@ func pipInstall(ctx context.Context, c *Call, a pipInstallArgs) (any, error) {
 	if len(names) == 0 && len(reqs) == 0 && !Truth(a.Editable) {
 		return nil, ExecErrorf("Neither 'pkgs', 'requirements' nor 'editable' was given: there is nothing to install")
 	}
-	r, err := pipCall{a.BinEnv, a.User, a.Cwd, a.EnvVars}.run(ctx, c, cmd...)
+	r, err := pipCall{pipPlace{a.BinEnv, a.User, a.Cwd}, a.EnvVars}.run(ctx, c, cmd...)
 	if err != nil {
 		return nil, err
 	}
@@ -313,7 +323,7 @@ func pipUninstall(ctx context.Context, c *Call, a pipUninstallArgs) (any, error)
 		}
 	}
 	cmd = append(cmd, pipWords(a.Pkgs)...)
-	r, err := pipCall{a.BinEnv, a.User, a.Cwd, nil}.run(ctx, c, cmd...)
+	r, err := pipCall{pipPlace{a.BinEnv, a.User, a.Cwd}, nil}.run(ctx, c, cmd...)
 	if err != nil {
 		return nil, err
 	}
@@ -321,16 +331,14 @@ func pipUninstall(ctx context.Context, c *Call, a pipUninstallArgs) (any, error)
 }
 
 type pipFreezeArgs struct {
-	BinEnv  any  `def:"None"`
-	User    any  `def:"None"`
-	Cwd     any  `def:"None"`
+	pipPlace
 	UseVt   bool `def:"False"`
 	EnvVars any  `def:"None"`
 	Kwargs  *Map `arg:"**kwargs"`
 }
 
 func pipFreeze(ctx context.Context, c *Call, a pipFreezeArgs) (any, error) {
-	text, err := pipCall{a.BinEnv, a.User, a.Cwd, a.EnvVars}.text(ctx, c, "freeze", "--all", "--disable-pip-version-check")
+	text, err := pipCall{a.pipPlace, a.EnvVars}.text(ctx, c, "freeze", "--all", "--disable-pip-version-check")
 	if err != nil {
 		return nil, err
 	}
@@ -338,10 +346,8 @@ func pipFreeze(ctx context.Context, c *Call, a pipFreezeArgs) (any, error) {
 }
 
 type pipListArgs struct {
-	Prefix  any  `def:"None"`
-	BinEnv  any  `def:"None"`
-	User    any  `def:"None"`
-	Cwd     any  `def:"None"`
+	Prefix any `def:"None"`
+	pipPlace
 	EnvVars any  `def:"None"`
 	Kwargs  *Map `arg:"**kwargs"`
 }
@@ -351,7 +357,7 @@ func (a pipListArgs) wanted(name string) bool {
 }
 
 func pipList(ctx context.Context, c *Call, a pipListArgs) (any, error) {
-	text, err := pipCall{a.BinEnv, a.User, a.Cwd, a.EnvVars}.text(ctx, c, "list", "--format=json", "--disable-pip-version-check")
+	text, err := pipCall{a.pipPlace, a.EnvVars}.text(ctx, c, "list", "--format=json", "--disable-pip-version-check")
 	if err != nil {
 		return nil, err
 	}
@@ -377,7 +383,7 @@ func pipListFreeze(ctx context.Context, c *Call, a pipListArgs) (any, error) {
 		}
 		out.Set("pip", v)
 	}
-	text, err := pipCall{a.BinEnv, a.User, a.Cwd, a.EnvVars}.text(ctx, c, "freeze", "--all", "--disable-pip-version-check")
+	text, err := pipCall{a.pipPlace, a.EnvVars}.text(ctx, c, "freeze", "--all", "--disable-pip-version-check")
 	if err != nil {
 		return nil, err
 	}
@@ -410,7 +416,7 @@ type pipEnvArgs struct {
 }
 
 func pipVersion(ctx context.Context, c *Call, a pipEnvArgs) (any, error) {
-	text, err := pipCall{a.BinEnv, a.User, a.Cwd, nil}.text(ctx, c, "--version")
+	text, err := pipCall{pipPlace{a.BinEnv, a.User, a.Cwd}, nil}.text(ctx, c, "--version")
 	if err != nil {
 		return nil, err
 	}
@@ -420,14 +426,8 @@ func pipVersion(ctx context.Context, c *Call, a pipEnvArgs) (any, error) {
 	return "", nil
 }
 
-type pipUserArgs struct {
-	BinEnv any `def:"None"`
-	User   any `def:"None"`
-	Cwd    any `def:"None"`
-}
-
-func pipListUpgrades(ctx context.Context, c *Call, a pipUserArgs) (any, error) {
-	text, err := pipCall{a.BinEnv, a.User, a.Cwd, nil}.text(ctx, c, "list", "--outdated", "--format=json", "--disable-pip-version-check")
+func pipListUpgrades(ctx context.Context, c *Call, a pipPlace) (any, error) {
+	text, err := pipCall{a, nil}.text(ctx, c, "list", "--outdated", "--format=json", "--disable-pip-version-check")
 	if err != nil {
 		return nil, err
 	}
@@ -446,13 +446,11 @@ func pipListUpgrades(ctx context.Context, c *Call, a pipUserArgs) (any, error) {
 
 type pipNameArgs struct {
 	Pkgname any `def:"None"`
-	BinEnv  any `def:"None"`
-	User    any `def:"None"`
-	Cwd     any `def:"None"`
+	pipPlace
 }
 
 func pipIsInstalled(ctx context.Context, c *Call, a pipNameArgs) (any, error) {
-	all, err := pipList(ctx, c, pipListArgs{BinEnv: a.BinEnv, User: a.User, Cwd: a.Cwd})
+	all, err := pipList(ctx, c, pipListArgs{pipPlace: a.pipPlace})
 	if err != nil {
 		return nil, err
 	}
@@ -460,14 +458,12 @@ func pipIsInstalled(ctx context.Context, c *Call, a pipNameArgs) (any, error) {
 }
 
 type pipPkgArgs struct {
-	Pkg    any
-	BinEnv any `def:"None"`
-	User   any `def:"None"`
-	Cwd    any `def:"None"`
+	Pkg any
+	pipPlace
 }
 
 func pipUpgradeAvailable(ctx context.Context, c *Call, a pipPkgArgs) (any, error) {
-	all, err := pipListUpgrades(ctx, c, pipUserArgs{a.BinEnv, a.User, a.Cwd})
+	all, err := pipListUpgrades(ctx, c, a.pipPlace)
 	if err != nil {
 		return nil, err
 	}
@@ -475,24 +471,22 @@ func pipUpgradeAvailable(ctx context.Context, c *Call, a pipPkgArgs) (any, error
 }
 
 type pipUpgradeArgs struct {
-	BinEnv any  `def:"None"`
-	User   any  `def:"None"`
-	Cwd    any  `def:"None"`
-	UseVt  bool `def:"False"`
+	pipPlace
+	UseVt bool `def:"False"`
 }
 
 func pipUpgrade(ctx context.Context, c *Call, a pipUpgradeArgs) (any, error) {
-	before, err := pipList(ctx, c, pipListArgs{BinEnv: a.BinEnv, User: a.User, Cwd: a.Cwd})
+	before, err := pipList(ctx, c, pipListArgs{pipPlace: a.pipPlace})
 	if err != nil {
 		return nil, err
 	}
-	newer, err := pipListUpgrades(ctx, c, pipUserArgs{a.BinEnv, a.User, a.Cwd})
+	newer, err := pipListUpgrades(ctx, c, a.pipPlace)
 	if err != nil {
 		return nil, err
 	}
 	errs := &List{}
 	for name := range newer.(*Map).All() {
-		r, err := pipCall{a.BinEnv, a.User, a.Cwd, nil}.run(ctx, c, "install", "-U", Str(name))
+		r, err := pipCall{a.pipPlace, nil}.run(ctx, c, "install", "-U", Str(name))
 		if err != nil {
 			return nil, err
 		}
@@ -500,7 +494,7 @@ func pipUpgrade(ctx context.Context, c *Call, a pipUpgradeArgs) (any, error) {
 			errs.Append(r.stderr)
 		}
 	}
-	after, err := pipList(ctx, c, pipListArgs{BinEnv: a.BinEnv, User: a.User, Cwd: a.Cwd})
+	after, err := pipList(ctx, c, pipListArgs{pipPlace: a.pipPlace})
 	if err != nil {
 		return nil, err
 	}
@@ -533,7 +527,7 @@ func pipListAllVersions(ctx context.Context, c *Call, a pipVersionsArgs) (any, e
 	if Truth(a.ExtraIndexURL) {
 		cmd = append(cmd, "--extra-index-url", Str(a.ExtraIndexURL))
 	}
-	r, err := pipCall{a.BinEnv, a.User, a.Cwd, nil}.run(ctx, c, cmd...)
+	r, err := pipCall{pipPlace{a.BinEnv, a.User, a.Cwd}, nil}.run(ctx, c, cmd...)
 	if err != nil {
 		return nil, err
 	}
