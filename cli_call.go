@@ -122,6 +122,7 @@ func (c *caller) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	defer display.Close()
 	if err := c.prepare(ctx); err != nil {
 		return err
 	}
@@ -156,7 +157,7 @@ func (c *caller) prepare(ctx context.Context) error {
 	c.env = &Env{
 		Opts: o, Grains: grains, Pillar: NewMap(), Log: c.log, Loader: NewLoader(o, c.custom),
 		Jobs:      newJobTable(procDir(o), 0, c.log),
-		Templates: NewTemplates(o, pythonStages(c.custom)),
+		Templates: NewTemplates(o, customStages(c.custom)),
 	}
 	if local {
 		c.env.Files = NewLocalFiles(o, c.log)

@@ -72,6 +72,7 @@ func appletCp(args []string, std Stdio) int {
 		fmt.Fprintf(std.Err, "salt-cp: %v\n", err)
 		return exitFailed
 	}
+	defer show.d.Close()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	s.c = NewLocalClient(o, PublishAuth{Token: cpToken(o)}, s.log)

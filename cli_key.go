@@ -72,6 +72,7 @@ func appletSaltKey(args []string, std Stdio) int {
 		fmt.Fprintf(std.Err, "Error: %s\n", oneLine(err.Error()))
 		return exitConfig
 	}
+	defer display.Close()
 	k := &keyCLI{p: p, std: std, opts: o, display: display, keys: NewKeyManager(o, bus.fire)}
 	if o.Str("eauth") != "" {
 		remote, err := newKeyRemote(k)

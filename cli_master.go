@@ -38,10 +38,9 @@ func appletMaster(args []string, std Stdio) int {
 				return err
 			}
 			m.Eauth = NewEauth(o, log)
-			runners := NewRunnerClient(o, log, io.Discard)
-			defer runners.Close()
+			runners := NewRunnerClient(o, log, io.Discard, m.customs)
 			m.Runners = runners
-			pillars := NewPillarCompiler(o, log, masterFiles(m.files, o, log))
+			pillars := NewPillarCompiler(o, log, masterFiles(m.files, o, log), m.customs)
 			m.Pillar, runners.Pillar = pillars, pillars
 			running.Store(m)
 			done := make(chan error, 1)

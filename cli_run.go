@@ -53,9 +53,10 @@ func appletRun(args []string, std Stdio) int {
 		fmt.Fprintf(std.Err, "salt-run: %v\n", err)
 		return exitFailed
 	}
+	defer show.d.Close()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	r := NewRunnerClient(o, log, std.Out)
+	r := NewRunnerClient(o, log, std.Out, NewCustoms(o))
 	defer r.Close()
 	c := r.call(fun, "", publishingUser())
 	if p.Bool("doc") {

@@ -74,6 +74,7 @@ func appletSalt(args []string, std Stdio) int {
 		fmt.Fprintf(std.Err, "salt: %v\n", err)
 		return exitFailed
 	}
+	defer s.show.d.Close()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	return s.run(ctx)

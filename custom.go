@@ -48,6 +48,7 @@ type Customs struct {
 	files    map[customKey]string // path by kind and name
 	loaded   map[customKey]*customModule
 	scanned  bool
+	stamp    string          // of the directories, when Follow looked last
 	reported map[string]bool // problems already logged
 }
 
@@ -60,7 +61,11 @@ func NewCustoms(o *Options) *Customs {
 }
 
 // Close ends the Python host.
-func (u *Customs) Close() { u.host.stop() }
+func (u *Customs) Close() {
+	if u != nil {
+		u.host.stop()
+	}
+}
 
 // Refresh forgets what was loaded, so that the next use reads the files anew.
 func (u *Customs) Refresh() {
@@ -71,21 +76,96 @@ func (u *Customs) Refresh() {
 	u.host.stop()
 }
 
-// dirs lists where files of a kind are looked for; the first hit wins.
+// Follow is for who lives long and is told of no change, as a master: it
+// forgets what was loaded if a file has changed since, and says whether it did.
+func (u *Customs) Follow() bool {
+	if u == nil {
+		return false
+	}
+	var b strings.Builder
+	for _, kind := range customKinds {
+		for _, dir := range u.dirs(kind) {
+			entries, err := os.ReadDir(dir)
+			if err != nil {
+				continue
+			}
+			for _, e := range entries {
+				if info, err := e.Info(); err == nil {
+					fmt.Fprintf(&b, "%s/%s@%d.%d\n", dir, e.Name(), info.ModTime().UnixNano(), info.Size())
+				}
+			}
+		}
+	}
+	u.mu.Lock()
+	changed := u.scanned && u.stamp != b.String()
+	u.stamp = b.String()
+	u.mu.Unlock()
+	if changed {
+		u.Refresh()
+	}
+	return changed
+}
+
+// modules is u as the loader takes it.
+func (u *Customs) modules() CustomModules {
+	if u == nil {
+		return nil
+	}
+	return u
+}
+
+// customs are the files of the user behind a loader, nil for none.
+func (l *Loader) customs() *Customs {
+	if l == nil {
+		return nil
+	}
+	switch u := l.custom.(type) {
+	case *Customs:
+		return u
+	case customRunners:
+		return u.Customs
+	}
+	return nil
+}
+
+// extmodsDir is where files of the file server lie on this box.
+func extmodsDir(o *Options) string {
+	if ext := o.Path("extension_modules"); ext != "" {
+		return ext
+	}
+	return filepath.Join(o.Path("cachedir"), "extmods")
+}
+
+// dirsOption is the option that names further directories of a kind.
+func dirsOption(kind string) string {
+	switch kind {
+	case "modules", "returners", "runners":
+		return strings.TrimSuffix(kind, "s") + "_dirs"
+	case "output":
+		return "outputter_dirs"
+	case "renderers":
+		return "render_dirs"
+	case "tops":
+		return "top_dirs"
+	}
+	return kind + "_dirs"
+}
+
+// dirs lists where files of a kind are looked for; the first hit wins: trees
+// that module_dirs (or -m) names, the last of them first, what was synced, and
+// directories of this kind alone.
 func (u *Customs) dirs(kind string) []string {
 	var out []string
-	single := strings.TrimSuffix(kind, "s")
-	for _, d := range u.opts.List(single + "_dirs") { // module_dirs, states_dirs …
-		out = append(out, d)
+	for _, tree := range u.opts.List("module_dirs") {
+		for _, sub := range []string{kind, "_" + kind} {
+			if dir := filepath.Join(tree, sub); isDir(dir) {
+				out = append([]string{dir}, out...)
+				break
+			}
+		}
 	}
-	if kind == "states" {
-		out = append(out, u.opts.List("states_dirs")...)
-	}
-	ext := u.opts.Path("extension_modules")
-	if ext == "" {
-		ext = filepath.Join(u.opts.Path("cachedir"), "extmods")
-	}
-	return append(out, filepath.Join(ext, kind))
+	out = append(out, filepath.Join(extmodsDir(u.opts), kind))
+	return append(out, u.opts.List(dirsOption(kind))...)
 }
 
 // scan finds the files once; the lock is held.
@@ -144,17 +224,40 @@ func isIdentifier(s string) bool {
 	return s != ""
 }
 
-// Has says whether there is any file of a kind.
-func (u *Customs) Has(kind string) bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.scan()
-	for k := range u.files {
-		if k.kind == kind {
+// Has says whether a file of a kind may be called name, without loading it.
+func (u *Customs) Has(kind, name string) bool {
+	if u == nil {
+		return false
+	}
+	for _, file := range u.names(kind) {
+		if file == name || u.mayBeCalled(kind, file, name) {
 			return true
 		}
 	}
 	return false
+}
+
+// HasAny says whether there is any file of a kind.
+func (u *Customs) HasAny(kind string) bool { return u != nil && len(u.names(kind)) > 0 }
+
+// Function finds one function of a file of a kind, such as render of a renderer
+// or returner of a returner; nil if the users wrote none. The error is that the
+// file refused this box, or cannot be loaded.
+func (u *Customs) Function(ctx context.Context, c *Call, kind, name, fun string) (Function, error) {
+	if !u.Has(kind, name) {
+		return nil, nil
+	}
+	m := u.LookupKind(ctx, c, kind, name)
+	if m == nil {
+		return nil, nil
+	}
+	if m.Refused != "" {
+		return nil, errors.New(m.Refused)
+	}
+	if f, ok := m.Funcs[fun]; ok {
+		return f, nil
+	}
+	return nil, nil
 }
 
 func (u *Customs) names(kind string) []string {

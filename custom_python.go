@@ -214,8 +214,9 @@ func (h *pythonHost) stopLocked() {
 		h.ctrl.Close()
 	}
 	if h.cmd != nil {
-		// The host's own group: running calls have groups of their own and go on.
-		syscall.Kill(-h.cmd.Process.Pid, syscall.SIGKILL)
+		// The host alone: running calls go on, also those that do not have their
+		// group yet.
+		h.cmd.Process.Kill()
 		h.cmd.Wait()
 	}
 	h.cmd, h.ctrl, h.loaded = nil, nil, nil
@@ -277,6 +278,7 @@ func (h *pythonHost) importFile(ctx context.Context, c *Call, u *Customs, kind, 
 	}
 	give := func(why string) (*Map, error) {
 		h.broken[path+stamp] = why
+		syscall.Kill(-h.cmd.Process.Pid, syscall.SIGKILL) // with what the import has started
 		h.stopLocked()
 		return nil, errors.New(why)
 	}
@@ -390,6 +392,7 @@ type pythonFunction struct {
 	attr, doc        string
 	sig              *Signature
 	dunder           *Map // further names that the module sees; nil for none
+	streams          bool // text goes to it as a stream, and a stream comes back as text
 }
 
 func (f *pythonFunction) Doc() string           { return f.doc }
@@ -411,6 +414,16 @@ func (f *pythonFunction) Invoke(ctx context.Context, c *Call, args []any, kwargs
 		msg.Set("test", c.Testing())
 	}
 	msg.Set("dunder", dunder)
+	if f.streams {
+		msg.Set("streams", true)
+	}
+	if c.Opts != f.host.opts { // a pillar on a master: the options of one minion
+		own := &Map{}
+		for _, key := range []string{"id", "minion_id", "saltenv", "pillarenv"} {
+			own.Set(key, c.Opts.Value(key))
+		}
+		msg.Set("opts", own)
+	}
 	conn, err := f.host.begin(ctx, c, f, msg)
 	if err != nil {
 		return nil, err

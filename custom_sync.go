@@ -25,11 +25,7 @@ func SyncCustoms(ctx context.Context, c *Call, kind string, saltenvs []string, w
 	if err != nil {
 		return nil, err
 	}
-	ext := c.Opts.Path("extension_modules")
-	if ext == "" {
-		ext = filepath.Join(c.Opts.Path("cachedir"), "extmods")
-	}
-	dest := filepath.Join(ext, kind)
+	dest := filepath.Join(extmodsDir(c.Opts), kind)
 	if len(saltenvs) == 0 {
 		saltenvs = []string{"base"}
 	}

@@ -461,7 +461,7 @@ func benchmarkCustom(b *testing.B, dir, fun string) {
 func TestPythonRenderer(t *testing.T) {
 	needPython(t)
 	b := newCustomBox(t)
-	b.env.Templates = NewTemplates(b.env.Opts, pythonStages(b.mods))
+	b.env.Templates = NewTemplates(b.env.Opts, customStages(b.mods))
 	c := NewCall(b.env, "state.sls", "", nil)
 	render := func(src string) (any, error) {
 		return templatesOf(c).Render(context.Background(), c, RenderRequest{Source: src, Path: "/srv/salt/a.sls", SLS: "a", Saltenv: "base"})

@@ -109,6 +109,7 @@ type Master struct {
 	Pillar  PillarProvider
 	Tops    TopsProvider
 	hashes  *fileHashes
+	customs *Customs // what the users wrote for the master
 	Runners Runners
 	Eauth   Authenticator
 
@@ -181,7 +182,8 @@ func NewMaster(o *Options, log *slog.Logger) (*Master, error) {
 		return nil, err
 	}
 	m.conf.Store(c)
-	m.Runners = NewRunnerClient(o, log, io.Discard)
+	m.customs = NewCustoms(o)
+	m.Runners = NewRunnerClient(o, log, io.Discard, m.customs)
 	m.clear, m.sealed = clearCommands(), sealedCommands()
 	return m, nil
 }
@@ -352,6 +354,7 @@ func (m *Master) Run(ctx context.Context) error {
 	if c, ok := m.Runners.(interface{ Close() }); ok {
 		c.Close()
 	}
+	m.customs.Close()
 	m.log.Info("master has stopped")
 	return err
 }

@@ -35,7 +35,7 @@ func (m *Master) newReactor() func(ctx context.Context) error {
 	if len(toItems(m.o().Value("reactor"))) == 0 {
 		return func(context.Context) error { return nil }
 	}
-	r := &reactor{m: m, log: m.log.With(LogName, "salt.utils.reactor"), files: masterFiles(m.files, m.o(), m.log), rend: NewTemplates(m.o(), nil)}
+	r := &reactor{m: m, log: m.log.With(LogName, "salt.utils.reactor"), files: masterFiles(m.files, m.o(), m.log), rend: NewTemplates(m.o(), customStages(m.customs))}
 	queue := m.o().Int("reactor_worker_hwm")
 	if queue <= 0 {
 		queue = 10000

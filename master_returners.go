@@ -44,13 +44,13 @@ type masterReturners struct {
 func (m *Master) newReturners() func(context.Context) error {
 	o := m.o()
 	r := &masterReturners{m: m, events: toStrings(o.Value("event_return")), failing: map[string]bool{}}
-	r.env = &Env{Opts: o, Grains: NewMap(), Pillar: NewMap(), Log: m.log}
+	r.env = &Env{Opts: o, Grains: NewMap(), Pillar: NewMap(), Log: m.log, Loader: NewLoader(o, m.customs.modules())}
 	r.master, r.ext = externalJobCaches(o)
 	if r.master == "" && r.ext == "" && len(r.events) == 0 {
 		return func(context.Context) error { return nil }
 	}
 	for _, name := range append([]string{r.master, r.ext}, r.events...) {
-		if _, ok := findReturner(name); name != "" && !ok {
+		if _, ok := findReturner(r.env, name); name != "" && !ok {
 			m.log.Error(fmt.Sprintf("there is no returner %s, which ext_job_cache, master_job_cache or event_return name", name))
 		}
 	}
@@ -154,7 +154,7 @@ func (r *masterReturners) flush(ctx context.Context) {
 
 // call runs a returner; the first of its failures in a row is logged.
 func (r *masterReturners) call(ctx context.Context, name, what string, f func(context.Context, Returner) error) {
-	ret, ok := findReturner(name)
+	ret, ok := findReturner(r.env, name)
 	if name == "" || !ok {
 		return
 	}
@@ -186,7 +186,7 @@ func externalJob(ctx context.Context, env *Env, source, jid string) (*Job, error
 		names = []string{ext, master}
 	}
 	for _, name := range names {
-		r, ok := findReturner(name)
+		r, ok := findReturner(env, name)
 		if name == "" || !ok || r.Job == nil {
 			continue
 		}

@@ -79,7 +79,7 @@ func NewMinion(o *Options, log *slog.Logger) (*Minion, error) {
 	}
 	m.cred = NewCredentials(m.id, key)
 	m.custom = NewCustoms(o)
-	m.templates = NewTemplates(o, pythonStages(m.custom))
+	m.templates = NewTemplates(o, customStages(m.custom))
 	m.jobs = newJobTable(procDir(o), o.Int("process_count_max"), log)
 	m.sched = NewScheduler(o, log, m.ownPillar)
 	m.beacons = NewBeacons(o, log, m.ownPillar)
@@ -357,7 +357,7 @@ func (m *Minion) refreshGrains(ctx context.Context) {
 // what user-written grains add.
 func gatherGrains(ctx context.Context, o *Options, custom *Customs, log *slog.Logger) *Map {
 	grains := CoreGrains(ctx, o)
-	if custom != nil && custom.Has("grains") {
+	if custom.HasAny("grains") {
 		c := NewCall(&Env{Opts: o, Grains: grains, Pillar: NewMap(), Log: log, Loader: NewLoader(o, custom)}, "", "", nil)
 		MergeGrains(o, grains, custom.Grains(ctx, c))
 	}

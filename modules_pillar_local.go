@@ -19,5 +19,5 @@ func compileLocalPillar(ctx context.Context, e *Env, override *Map, pillarenv an
 	if pillarenv != nil {
 		r.Pillarenv = Str(pillarenv)
 	}
-	return NewPillarCompiler(e.Opts, e.Log, e.Files).Pillar(ctx, r)
+	return NewPillarCompiler(e.Opts, e.Log, e.Files, e.Loader.customs()).Pillar(ctx, r)
 }

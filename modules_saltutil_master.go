@@ -58,14 +58,14 @@ func saltutilRunRunner(ctx context.Context, c *Call, a saltutilRunnerArgs) (any,
 	if err != nil {
 		return nil, err
 	}
-	r := NewRunnerClient(o, c.Log, io.Discard)
+	r := NewRunnerClient(o, c.Log, io.Discard, NewCustoms(o))
 	defer r.Close()
 	user := "UNKNOWN"
 	if v := a.Kwargs.Value("__pub_user"); Truth(v) {
 		user = Str(v)
 	}
 	jid := NewJID(time.Now())
-	f, err := r.loader.Function(ctx, r.call(a.Name, jid, user), a.Name)
+	f, err := r.runners().Function(ctx, r.call(a.Name, jid, user), a.Name)
 	if err != nil {
 		return nil, OtherErrorf("KeyError", "%s", Repr(a.Name))
 	}
@@ -122,16 +122,18 @@ type saltutilWheelArgs struct {
 
 func saltutilWheel(ctx context.Context, c *Call, a saltutilWheelArgs) (any, error) {
 	mod, fun, _ := strings.Cut(a.Name, ".")
-	f, ok := (&Master{}).wheelModules()[mod][fun]
-	if !ok {
-		return nil, OtherErrorf("KeyError", "%s", Repr(a.Name))
-	}
 	o, err := masterConfigOf(c)
 	if err != nil {
 		return nil, err
 	}
+	master := &Master{log: c.Log, customs: NewCustoms(o)}
+	defer master.customs.Close()
+	f, err := master.wheelFunction(ctx, NewCall(&Env{Opts: o, Log: c.Log, Loader: NewLoader(o, master.customs)}, a.Name, "", nil), mod, fun)
+	if err != nil {
+		return nil, OtherErrorf("KeyError", "%s", Repr(a.Name))
+	}
 	kwargs := cleanKwargs(a.Kwargs)
-	if namedParam(newBuiltin(fun, f).sig, "saltenv") && !kwargs.Has("saltenv") {
+	if namedParam(f.Signature(), "saltenv") && !kwargs.Has("saltenv") {
 		kwargs.Set("saltenv", "base")
 	}
 	client := NewLocalClient(o, PublishAuth{}, c.Log)

@@ -500,7 +500,7 @@ func (h *highState) loadDynamic(ctx context.Context, matches *Map) {
 		changed = changed || Truth(list)
 	}
 	if changed {
-		if u, ok := c.Loader.custom.(*Customs); ok && u != nil {
+		if u := c.Loader.customs(); u != nil {
 			u.Refresh()
 		}
 		h.run.refreshModules()

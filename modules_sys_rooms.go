@@ -9,7 +9,7 @@ func sysRunners(ctx context.Context, c *Call) []sysEntry {
 	defer customs.Close()
 	inner := *c
 	inner.Env = &Env{Opts: c.Opts, Grains: c.Grains, Pillar: c.Pillar, Log: c.Log, Files: c.Files}
-	inner.Loader = &Loader{opts: NewOptions(NewMap()), entries: builtinRunners(), custom: customRunners{customs}, loaded: map[string]*LoadedModule{}}
+	inner.Loader = newRunnerLoader(customs)
 	return sysFunctions(ctx, &inner)
 }
 

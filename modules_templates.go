@@ -19,7 +19,7 @@ type Templates struct{ renderer *Renderer }
 
 // NewTemplates makes the renderer that the options describe; stages are the
 // renderers that are not built in (py).
-func NewTemplates(o *Options, stages map[string]RenderStage) *Templates {
+func NewTemplates(o *Options, stages func(name string) RenderStage) *Templates {
 	cfg := RenderConfigOf(o.All())
 	cfg.Stages = stages
 	return &Templates{NewRenderer(cfg)}
@@ -83,7 +83,7 @@ func (t *Templates) request(ctx context.Context, c *Call, req RenderRequest) Ren
 
 // Render runs the whole renderer pipe for a call: SLS files and the like.
 func (t *Templates) Render(ctx context.Context, c *Call, req RenderRequest) (any, error) {
-	return t.renderer.Render(context.WithValue(ctx, callInContext{}, c), t.request(ctx, c, req))
+	return t.renderer.Render(withCall(ctx, c), t.request(ctx, c, req))
 }
 
 // RenderTemplate renders a file template with one engine.
@@ -92,7 +92,7 @@ func (t *Templates) RenderTemplate(ctx context.Context, c *Call, src, engine, na
 	if !t.renderer.known(engine) {
 		return "", ExecErrorf("the template engine %s is not part of this build", engine)
 	}
-	return t.renderer.RenderText(context.WithValue(ctx, callInContext{}, c), engine, req)
+	return t.renderer.RenderText(withCall(ctx, c), engine, req)
 }
 
 // templatesOf is the renderer of a call, made on the spot where the call has none.

@@ -39,6 +39,7 @@ type OutputOptions struct {
 	Table *Map // options out.table.*, by their last word
 
 	Log *slog.Logger
+	Own *Customs // what the users wrote, nil for none
 }
 
 // newOutputOptions takes the options of outputters from a configuration. colour
@@ -186,14 +187,21 @@ func outputterName(fromReturn string, o OutputOptions) string {
 // where there is none. The text has no blank end, and may be empty.
 func Output(name string, data any, o OutputOptions) (string, error) {
 	name = outputterName(name, o)
+	text, err := o.Own.outputter(o.Log, name, data, o)
+	if err == nil {
+		return pyRstrip(text), nil
+	}
 	f := outputters(name)
-	if f == nil {
+	switch {
+	case !errors.Is(err, errNoOutputter):
+		f = func(any, OutputOptions) (string, error) { return "", err }
+	case f == nil:
 		if name != "grains" && o.Log != nil {
 			o.Log.Error(fmt.Sprintf("Invalid outputter %s specified, fall back to nested", name))
 		}
 		f = outputNested
 	}
-	text, err := f(data, o)
+	text, err = f(data, o)
 	if err != nil && o.Forced == "" {
 		text, err = outputNested(data, o)
 	}

@@ -22,6 +22,7 @@ type Display struct {
 // written is an error at once, before any job is sent.
 func openDisplay(o *Options, std Stdio, log *slog.Logger) (*Display, error) {
 	d := &Display{opts: newOutputOptions(o, isTerminal(std.Out)), out: std.Out, path: o.Str("output_file")}
+	d.opts.Own = NewCustoms(o)
 	if d.opts.Log = log; log == nil {
 		d.opts.Log = NewLogger(std.Err, "error")
 	}
@@ -38,6 +39,9 @@ func openDisplay(o *Options, std Stdio, log *slog.Logger) (*Display, error) {
 	}
 	return d, f.Close()
 }
+
+// Close ends what user-written outputters started.
+func (d *Display) Close() { d.opts.Own.Close() }
 
 // Options are the options that results are shown with.
 func (d *Display) Options() OutputOptions { return d.opts }

@@ -37,6 +37,7 @@ type pillarParts struct {
 	files FileServer
 	rend  *Renderer
 	salt  FileClient // what cp.* and templates' functions see as file server
+	own   *Customs   // what the users wrote: modules, renderers, external pillars
 }
 
 type cachedPillar struct {
@@ -45,17 +46,20 @@ type cachedPillar struct {
 }
 
 // NewPillarCompiler makes a compiler over pillar_roots. salt is the file client
-// that functions called from pillar files use; it may be nil.
-func NewPillarCompiler(o *Options, log *slog.Logger, salt FileClient) *PillarCompiler {
+// that functions called from pillar files use, own what the users wrote; both may
+// be nil.
+func NewPillarCompiler(o *Options, log *slog.Logger, salt FileClient, own *Customs) *PillarCompiler {
 	roots := o.Clone()
 	roots.Set("file_roots", o.Value("pillar_roots"))
+	render := RenderConfigOf(o.All())
+	render.Stages = customStages(own)
 	return &PillarCompiler{pillarParts: pillarParts{opts: o, log: log, files: NewRootsFileServer(roots, log),
-		rend: NewRenderer(RenderConfigOf(o.All())), salt: salt}, cached: map[string]cachedPillar{}}
+		rend: NewRenderer(render), salt: salt, own: own}, cached: map[string]cachedPillar{}}
 }
 
 // Reload takes over a changed configuration.
 func (p *PillarCompiler) Reload(o *Options) {
-	fresh := NewPillarCompiler(o, p.log, p.salt)
+	fresh := NewPillarCompiler(o, p.log, p.salt, p.own)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.opts, p.files, p.rend = fresh.opts, fresh.files, fresh.rend
@@ -139,7 +143,7 @@ func (p pillarParts) newRun(ctx context.Context, r PillarRequest) *pillarRunStat
 	o.Set("saltenv", r.Saltenv)
 	o.Set("pillarenv", nilIfEmpty(r.Pillarenv))
 	env := &Env{Opts: o, Grains: r.Grains, Pillar: orEmptyMap(r.Override), Log: p.log, Files: p.salt}
-	env.Loader = NewLoader(o, nil)
+	env.Loader = NewLoader(o, p.own.modules())
 	return &pillarRunState{pillarParts: p, ctx: ctx, req: r, call: NewCall(env, "pillar", "", nil),
 		avail: map[string][]string{}, ignored: map[string][]string{}}
 }
@@ -159,6 +163,7 @@ func orEmptyMap(m *Map) *Map {
 }
 
 func (p pillarParts) compile(ctx context.Context, r PillarRequest) (*Map, error) {
+	p.own.Follow()
 	s := p.newRun(ctx, r)
 	top, topErrs := s.top()
 	pillar := DeepCopy(orEmptyMap(r.Override)).(*Map)
@@ -277,7 +282,7 @@ func (s *pillarRunState) find(sls, env string) (text []byte, full string, isInit
 
 // template renders one file to data.
 func (s *pillarRunState) template(text []byte, full, sls, env string, defaults *Map) (any, error) {
-	return s.rend.Render(s.ctx, RenderRequest{Source: string(text), Path: full, Saltenv: env, SLS: sls, Context: defaults,
+	return s.rend.Render(withCall(s.ctx, s.call), RenderRequest{Source: string(text), Path: full, Saltenv: env, SLS: sls, Context: defaults,
 		Grains: s.req.Grains, Pillar: s.call.Pillar, Opts: s.call.Opts.All(), Functions: callFunctions{s.ctx, s.call}, Files: s,
 		Log: s.log})
 }

@@ -1,4 +1,5 @@
-// External pillars: data from programs and from directories (ext_pillar).
+// External pillars: data from programs, from directories and from files in
+// _pillar that the users wrote (ext_pillar).
 //
 // The law of this room: one literal table; an entry takes the minion's id, the
 // pillar so far, and its configuration. A failing source costs its own data and
@@ -7,6 +8,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -33,13 +35,12 @@ func (s *pillarRunState) external(pillar *Map) *Map {
 			continue
 		}
 		for name, conf := range m.All() {
-			source, ok := extPillars()[Str(name)]
-			if !ok {
-				s.log.Log(s.ctx, LevelCritical, fmt.Sprintf("ext_pillar %s is not available: cmd_json, cmd_yaml and file_tree are", Str(name)))
-				s.errs = append(s.errs, fmt.Sprintf("Failed to load ext_pillar %s: it is not available", Str(name)))
+			data, err := s.source(Str(name), pillar, conf)
+			if errors.Is(err, errNoExtPillar) { // no error of the pillar, as in Salt
+				s.log.Log(s.ctx, LevelCritical, fmt.Sprintf("ext_pillar %s is not available: cmd_json, cmd_yaml and file_tree are, and files in %s",
+					Str(name), filepath.Join(extmodsDir(s.opts), "pillar")))
 				continue
 			}
-			data, err := source(s, pillar, conf)
 			if err != nil {
 				s.log.Log(s.ctx, LevelCritical, fmt.Sprintf("ext_pillar %s for %s: %v", Str(name), s.req.ID, err))
 				s.errs = append(s.errs, fmt.Sprintf("Failed to load ext_pillar %s: the log of the master has the reason", Str(name)))
@@ -51,6 +52,54 @@ func (s *pillarRunState) external(pillar *Map) *Map {
 		}
 	}
 	return pillar
+}
+
+// errNoExtPillar says that there is no such source.
+var errNoExtPillar = errors.New("there is no such external pillar")
+
+// source computes the data of one source: of the user's files, or built in.
+func (s *pillarRunState) source(name string, pillar *Map, conf any) (*Map, error) {
+	f, err := s.own.Function(s.ctx, s.call, "pillar", name, "ext_pillar")
+	if err != nil {
+		return nil, err
+	}
+	if f != nil {
+		return s.ownSource(f, pillar, conf)
+	}
+	if source, ok := extPillars()[name]; ok {
+		return source(s, pillar, conf)
+	}
+	return nil, errNoExtPillar
+}
+
+// ownSource calls ext_pillar(minion_id, pillar, …): the configuration is its
+// further arguments.
+func (s *pillarRunState) ownSource(f Function, pillar *Map, conf any) (*Map, error) {
+	args, kwargs := []any{s.req.ID, pillar}, &Map{}
+	switch conf := conf.(type) {
+	case *Map:
+		kwargs.Merge(conf)
+	case *List:
+		args = append(args, conf.Items...)
+	default:
+		args = append(args, conf)
+	}
+	if s.req.Extra.Len() > 0 {
+		for _, p := range f.Signature().Params {
+			if p.Name == "extra_minion_data" {
+				kwargs.Set(p.Name, s.req.Extra)
+			}
+		}
+	}
+	v, err := f.Invoke(s.ctx, s.call, args, kwargs)
+	if err != nil {
+		return nil, err
+	}
+	m, ok := v.(*Map)
+	if !ok && Truth(v) {
+		return nil, fmt.Errorf("it returned %s, not a mapping", TypeName(v))
+	}
+	return m, nil
 }
 
 // extCommand runs a command whose output is the data; %s in it is the id.

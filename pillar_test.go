@@ -35,7 +35,7 @@ func pillarTree(t testing.TB, opts *Map, files ...string) (*PillarCompiler, *byt
 		o.Set(Str(k), v)
 	}
 	log := &bytes.Buffer{}
-	return NewPillarCompiler(o, slog.New(slog.NewTextHandler(log, nil)), nil), log
+	return NewPillarCompiler(o, slog.New(slog.NewTextHandler(log, nil)), nil, nil), log
 }
 
 func plainRepr(v any) string {

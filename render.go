@@ -66,7 +66,7 @@ type RenderConfig struct {
 	LstripBlocks         bool
 	AllowUndefined       bool
 	Blacklist, Whitelist []string
-	Stages               map[string]RenderStage // py and the like
+	Stages               func(name string) RenderStage // py and the like, first of all
 	Limits               JinjaLimits
 }
 
@@ -223,12 +223,20 @@ func (rd *Renderer) known(name string) bool {
 	case "jinja", "yaml", "json", "text":
 		return true
 	}
-	return rd.cfg.Stages[name] != nil
+	return rd.custom(name) != nil
+}
+
+// custom is a renderer that is not built in, nil for none of that name.
+func (rd *Renderer) custom(name string) RenderStage {
+	if rd.cfg.Stages == nil {
+		return nil
+	}
+	return rd.cfg.Stages(name)
 }
 
 // stage runs one renderer.
 func (rd *Renderer) stage(ctx context.Context, req *RenderRequest, name, args string, input any) (any, error) {
-	if stage := rd.cfg.Stages[name]; stage != nil {
+	if stage := rd.custom(name); stage != nil {
 		return stage(ctx, req, input, args)
 	}
 	text, ok := input.(string)

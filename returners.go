@@ -63,8 +63,12 @@ func returnerTable() map[string]Returner {
 	}
 }
 
-// findReturner finds a returner by its name, or by the name of Salt's file.
-func findReturner(name string) (Returner, bool) {
+// findReturner finds a returner by its name, or by the name of Salt's file; those
+// that the users wrote come first.
+func findReturner(env *Env, name string) (Returner, bool) {
+	if env.Loader.customs().Has("returners", name) {
+		return ownReturner(name), true
+	}
 	r, ok := returnerTable()[strings.TrimSuffix(name, "_return")]
 	return r, ok
 }
@@ -178,22 +182,8 @@ func returnTo(ctx context.Context, env *Env, name string, ret *Map, out io.Write
 	if hasString(env.Opts.List("disable_returners"), name) {
 		return errNoReturner
 	}
-	if env.Loader != nil {
-		if customs, ok := env.Loader.custom.(*Customs); ok && customs != nil {
-			c := NewCall(env, name+".returner", ret.Str("jid"), nil)
-			if m := customs.LookupKind(ctx, c, "returners", name); m != nil {
-				if m.Refused != "" {
-					return errors.New(m.Refused)
-				}
-				if f, ok := m.Funcs["returner"]; ok {
-					_, err := f.Invoke(ctx, c, []any{ret}, &Map{})
-					return err
-				}
-			}
-		}
-	}
-	r, ok := findReturner(name)
-	if !ok {
+	r, ok := findReturner(env, name)
+	if !ok || r.Return == nil {
 		return errNoReturner
 	}
 	return r.Return(ctx, env, ret, out)

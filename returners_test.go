@@ -53,7 +53,7 @@ func keptReturn() *Map {
 // tryReturner keeps a job and its return and reads both back.
 func tryReturner(t *testing.T, name string, env *Env, log *testLog, want *Map) {
 	t.Helper()
-	r, ok := findReturner(name)
+	r, ok := findReturner(env, name)
 	if !ok {
 		t.Fatalf("there is no returner %s", name)
 	}
@@ -203,7 +203,7 @@ func TestReturnerPgjsonb(t *testing.T) {
 	want := keptReturn()
 	want.Map("return").Set("text", "grün \ufffd '; DROP TABLE jids; --")
 	tryReturner(t, "pgjsonb", env, log, want)
-	r, _ := findReturner("pgjsonb")
+	r, _ := findReturner(&Env{}, "pgjsonb")
 	if err := r.Events(t.Context(), env, []*Map{NewMap("tag", "salt/minion/m1/start", "data", NewMap("id", "m1"))}, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +263,7 @@ func TestReturnerOfAServerThatTellsNonsense(t *testing.T) {
 			env, _ := returnerEnv("redis.port", port, "redis.host", "127.0.0.1", "returner.pgjsonb.host", "127.0.0.1",
 				"returner.pgjsonb.port", port, "returner.pgjsonb.sslmode", "disable")
 			for _, returner := range []string{"redis", "pgjsonb"} {
-				r, _ := findReturner(returner)
+				r, _ := findReturner(&Env{}, returner)
 				if err := r.Return(t.Context(), env, keptReturn(), nil); err == nil {
 					t.Errorf("%s took it", returner)
 				}

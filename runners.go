@@ -37,6 +37,7 @@ type RunnerEnv struct {
 type RunnerClient struct {
 	o       *Options
 	log     *slog.Logger
+	mu      sync.Mutex
 	loader  *Loader
 	customs *Customs
 	local   *LocalClient
@@ -63,16 +64,37 @@ func (u customRunners) Names(ctx context.Context, c *Call) []string {
 }
 
 // NewRunnerClient prepares runners; nothing is connected or loaded before it is
-// needed. out takes what runners print.
-func NewRunnerClient(o *Options, log *slog.Logger, out io.Writer) *RunnerClient {
+// needed. out takes what runners print; own are the files of the user, which
+// Close closes.
+func NewRunnerClient(o *Options, log *slog.Logger, out io.Writer, own *Customs) *RunnerClient {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	r := &RunnerClient{o: o, log: log, customs: NewCustoms(o), local: NewLocalClient(o, PublishAuth{}, log),
+	r := &RunnerClient{o: o, log: log, customs: own, local: NewLocalClient(o, PublishAuth{}, log),
 		files: NewFileServer(o, log), out: out, push: NewBusPusher(o.Path("sock_dir"))}
-	r.Pillar = NewPillarCompiler(o, log, masterFiles(func() FileServer { return r.files }, o, log))
-	r.loader = &Loader{opts: NewOptions(NewMap()), entries: builtinRunners(), custom: customRunners{r.customs}, loaded: map[string]*LoadedModule{}}
+	r.Pillar = NewPillarCompiler(o, log, masterFiles(func() FileServer { return r.files }, o, log), own)
+	r.loader = newRunnerLoader(own)
 	return r
+}
+
+// newRunnerLoader makes a loader over the runners, with those of the user.
+func newRunnerLoader(own *Customs) *Loader {
+	l := &Loader{opts: NewOptions(NewMap()), entries: builtinRunners(), loaded: map[string]*LoadedModule{}}
+	if own != nil {
+		l.custom = customRunners{own}
+	}
+	return l
+}
+
+// runners is the loader as the files are now.
+func (r *RunnerClient) runners() *Loader {
+	changed := r.customs.Follow()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if changed {
+		r.loader = newRunnerLoader(r.customs)
+	}
+	return r.loader
 }
 
 // Close ends connections and the host of user-written runners.
@@ -84,7 +106,7 @@ func (r *RunnerClient) Close() {
 
 // call makes the context of one run.
 func (r *RunnerClient) call(fun, jid, user string) *Call {
-	env := &Env{Opts: r.o, Grains: NewMap(), Pillar: NewMap(), Loader: r.loader, Log: r.log, Files: NewLocalFiles(r.o, r.log),
+	env := &Env{Opts: r.o, Grains: NewMap(), Pillar: NewMap(), Loader: r.runners(), Log: r.log, Files: NewLocalFiles(r.o, r.log),
 		Runner: &RunnerEnv{Client: r.local, Pool: newMinionPool(r.o), Jobs: newJobReader(r.o), Files: r.files, Out: r.out, User: user, client: r}}
 	env.Runner.tag = "salt/run/" + jid
 	return NewCall(env, fun, jid, nil)
@@ -234,7 +256,7 @@ func (c *Call) onMaster(ctx context.Context) *Call {
 	o.Set("id", r.masterID())
 	o.Set("file_client", "local")
 	env := &Env{Opts: o, Grains: r.masterGrains(ctx), Pillar: NewMap(), Loader: NewLoader(o, r.customs), Log: c.Log,
-		Files: NewLocalFiles(o, c.Log), Templates: NewTemplates(o, nil), Runner: c.Runner}
+		Files: NewLocalFiles(o, c.Log), Templates: NewTemplates(o, customStages(r.customs)), Runner: c.Runner}
 	return NewCall(env, c.Fun, c.JID, nil)
 }
 

@@ -16,7 +16,7 @@ func testRunners(t testing.TB) (*RunnerClient, *bytes.Buffer, string) {
 	t.Helper()
 	dir := shortTempDir(t)
 	var out bytes.Buffer
-	r := NewRunnerClient(masterTestOptions(dir), nil, &out)
+	r := NewRunnerClient(masterTestOptions(dir), nil, &out, nil)
 	t.Cleanup(r.Close)
 	return r, &out, dir
 }
@@ -274,7 +274,7 @@ func TestRunnerTable(t *testing.T) {
 func TestRunnerEvents(t *testing.T) {
 	m := startMaster(t)
 	var out testLog
-	watch := NewRunnerClient(m.o(), nil, &out)
+	watch := NewRunnerClient(m.o(), nil, &out, nil)
 	defer watch.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
@@ -283,7 +283,7 @@ func TestRunnerEvents(t *testing.T) {
 		_, err := watch.Run(ctx, "state.event", nil, NewMap("tagmatch", "my/*"))
 		done <- err
 	}()
-	send := NewRunnerClient(m.o(), nil, &out)
+	send := NewRunnerClient(m.o(), nil, &out, nil)
 	defer send.Close()
 	eventually(t, "the watcher hears events", func() bool {
 		send.Run(ctx, "event.send", []any{"my/first", NewMap()}, NewMap())

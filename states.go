@@ -90,7 +90,7 @@ func NewStateLoader(c *Call) *Loader {
 	o.Set("disable_modules", NewList())
 	o.Set("providers", NewMap())
 	l := &Loader{opts: o, entries: builtinStates(), loaded: map[string]*LoadedModule{}}
-	if u, ok := c.Loader.custom.(*Customs); ok && u != nil {
+	if u := c.Loader.customs(); u != nil {
 		l.custom = customStates{u}
 	}
 	return l

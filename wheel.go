@@ -51,11 +51,25 @@ func (m *Master) wheelModules() map[string]Funcs {
 // runWheel calls a wheel function by name.
 func (m *Master) runWheel(ctx context.Context, fun string, args []any, kwargs *Map) (any, error) {
 	mod, name, _ := strings.Cut(fun, ".")
-	f, ok := m.wheelModules()[mod][name]
-	if !ok {
-		return nil, fmt.Errorf("'%s' is not available.", fun)
+	m.customs.Follow()
+	c := NewCall(&Env{Opts: m.o(), Grains: NewMap(), Pillar: NewMap(), Log: m.log, Loader: NewLoader(m.o(), m.customs.modules())}, fun, "", nil)
+	f, err := m.wheelFunction(ctx, c, mod, name)
+	if err != nil {
+		return nil, err
 	}
-	return newBuiltin(name, f).Invoke(ctx, &Call{Env: &Env{Opts: m.o(), Log: m.log}, Fun: fun}, args, kwargs)
+	return f.Invoke(ctx, c, args, kwargs)
+}
+
+// wheelFunction finds a function of a file in _wheel, or a built-in one.
+func (m *Master) wheelFunction(ctx context.Context, c *Call, mod, name string) (Function, error) {
+	own, err := m.customs.Function(ctx, c, "wheel", mod, name)
+	if own != nil || err != nil {
+		return own, err
+	}
+	if f, ok := m.wheelModules()[mod][name]; ok {
+		return newBuiltin(name, f), nil
+	}
+	return nil, fmt.Errorf("'%s' is not available.", mod+"."+name)
 }
 
 type wheelNone struct{}

@@ -443,6 +443,7 @@ class Host:
             minion.context.update(unpack(msg.get("context") or {}))
             if "test" in msg:
                 self.opts["test"] = msg["test"]
+            self.opts.update(unpack(msg.get("opts") or {}))
             for key, value in (msg.get("dunder") or {}).items():
                 self.pack[key] = unpack(value)
             module = self.modules[(msg["kind"], msg["name"])]
@@ -451,7 +452,13 @@ class Host:
             func = getattr(module, msg["attr"])
             args = [unpack(a) for a in msg.get("args", ())]
             kwargs = {k: unpack(v) for k, v in (msg.get("kwargs") or {}).items()}
-            answer = {"return": pack(func(*args, **kwargs))}
+            if "streams" in msg and args and isinstance(args[0], str):
+                args[0] = io.StringIO(args[0])
+            result = func(*args, **kwargs)
+            if "streams" in msg and hasattr(result, "read"):
+                result.seek(0)
+                result = result.read()
+            answer = {"return": pack(result)}
         except BaseException as exc:
             answer = {"error": describe_error(exc)}
         if os.getpid() != me:
