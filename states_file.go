@@ -55,14 +55,27 @@ func fileStates() Module {
 	}
 }
 
-// failState is a return that failed.
-func failState(ret *Map, format string, a ...any) (any, error) {
-	ret.Set("result", false)
-	if len(a) > 0 {
-		format = fmt.Sprintf(format, a...)
+// startFile begins the state of a function about a path, which may start with
+// ~. Where there is none, ok is false and ret says so.
+func startFile(fun, path string, result any) (name string, ret *Map, ok bool) {
+	name = expandUser(path)
+	ret = stateReturn(name, result, "")
+	if name == "" {
+		_, _ = stateSay(ret, false, "Must provide name to file.%s", fun)
 	}
-	ret.Set("comment", format)
-	return ret, nil
+	return name, ret, name != ""
+}
+
+// startEdit is startFile for a function that needs the file to be there.
+func startEdit(fun, path string, result any) (name string, ret *Map, ok bool) {
+	if name, ret, ok = startFile(fun, path, result); !ok {
+		return name, ret, false
+	}
+	if msg := checkEditable(name); msg != "" {
+		_, _ = stateSay(ret, false, "%s", msg)
+		return name, ret, false
+	}
+	return name, ret, true
 }
 
 // checkOwner says which of user and group this box does not have.
@@ -240,7 +253,7 @@ func managedState(ctx context.Context, c *Call, a fileManagedArgs) (*Map, error)
 	name := expandUser(a.Name)
 	ret := NewMap("changes", NewMap(), "comment", "", "name", name, "result", true)
 	fail := func(format string, args ...any) (*Map, error) {
-		failState(ret, format, args...)
+		stateSay(ret, false, format, args...)
 		return ret, nil
 	}
 	if name == "" {

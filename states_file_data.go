@@ -38,13 +38,13 @@ func fileStateAccumulated(_ context.Context, c *Call, a struct {
 }) (any, error) {
 	ret := stateReturn(a.Name, true, "")
 	if a.Name == "" {
-		return failState(ret, "Must provide name to file.accumulated")
+		return stateSay(ret, false, "Must provide name to file.accumulated")
 	}
 	if a.Text == nil {
-		return failState(ret, "No text supplied for accumulator")
+		return stateSay(ret, false, "No text supplied for accumulator")
 	}
 	if c.State == nil {
-		return failState(ret, "file.accumulated is for state runs")
+		return stateSay(ret, false, "file.accumulated is for state runs")
 	}
 	low := c.State.Low
 	wanted := append(append([]any(nil), toItems(low.Value("require_in"))...), toItems(low.Value("watch_in"))...)
@@ -58,7 +58,7 @@ func fileStateAccumulated(_ context.Context, c *Call, a struct {
 		}
 	}
 	if !forFile {
-		return failState(ret, "Orphaned accumulator %s in %s:%s", a.Name, Str(low.Value("__sls__")), Str(low.Value("__id__")))
+		return stateSay(ret, false, "Orphaned accumulator %s in %s:%s", a.Name, Str(low.Value("__sls__")), Str(low.Value("__id__")))
 	}
 	parts := toItems(a.Text)
 	data, deps := loadAccumulators(c)
@@ -129,7 +129,7 @@ func fileStateSerialize(ctx context.Context, c *Call, a struct {
 	name := expandUser(a.Name)
 	ret := NewMap("changes", NewMap(), "comment", "", "name", name, "result", true)
 	if name == "" {
-		return failState(ret, "Must provide name to file.serialize")
+		return stateSay(ret, false, "Must provide name to file.serialize")
 	}
 	if !a.Create && !isFile(name) {
 		ret.Set("comment", fmt.Sprintf("File %s is not present and is not set for creation", name))
@@ -138,7 +138,7 @@ func fileStateSerialize(ctx context.Context, c *Call, a struct {
 	formatter := a.Kwargs.Value("formatter")
 	a.Kwargs.Delete("formatter")
 	if Truth(a.Serializer) && Truth(formatter) {
-		return failState(ret, "Only one of serializer and formatter are allowed")
+		return stateSay(ret, false, "Only one of serializer and formatter are allowed")
 	}
 	kind := "yaml"
 	for _, v := range []any{formatter, a.Serializer} {
@@ -148,7 +148,7 @@ func fileStateSerialize(ctx context.Context, c *Call, a struct {
 	}
 	dataset := a.Dataset
 	if Truth(dataset) && Truth(a.DatasetPillar) {
-		return failState(ret, "Only one of 'dataset' and 'dataset_pillar' is permitted")
+		return stateSay(ret, false, "Only one of 'dataset' and 'dataset_pillar' is permitted")
 	}
 	if Truth(a.DatasetPillar) {
 		v, err := c.Run(ctx, "pillar.get", a.DatasetPillar)
@@ -158,11 +158,11 @@ func fileStateSerialize(ctx context.Context, c *Call, a struct {
 		dataset = v
 	}
 	if dataset == nil {
-		return failState(ret, "Neither 'dataset' nor 'dataset_pillar' was defined")
+		return stateSay(ret, false, "Neither 'dataset' nor 'dataset_pillar' was defined")
 	}
 	codec, ok := serializerOf(kind)
 	if !ok {
-		return failState(ret, "The %s serializer could not be found. It either does not exist or its prerequisites are not installed.", kind)
+		return stateSay(ret, false, "The %s serializer could not be found. It either does not exist or its prerequisites are not installed.", kind)
 	}
 	opts := NewMap()
 	if l, ok := a.SerializerOpts.(*List); ok {
@@ -178,14 +178,14 @@ func fileStateSerialize(ctx context.Context, c *Call, a struct {
 	if a.MergeIfExists {
 		if isFile(name) {
 			if codec.decode == nil {
-				return failState(ret, "merge_if_exists is not supported for the %s serializer", kind)
+				return stateSay(ret, false, "merge_if_exists is not supported for the %s serializer", kind)
 			}
 			data, err := os.ReadFile(name)
 			if err != nil {
 				return nil, pyOSError(err)
 			}
 			if existing, err = codec.decode(data); err != nil {
-				return failState(ret, "Failed to deserialize existing data: %s", errText(err))
+				return stateSay(ret, false, "Failed to deserialize existing data: %s", errText(err))
 			}
 			if existing != nil {
 				old, ok1 := existing.(*Map)
@@ -220,7 +220,7 @@ func fileStateSerialize(ctx context.Context, c *Call, a struct {
 			return nil, err
 		}
 		if comment != "" {
-			return failState(ret, "%s", comment)
+			return stateSay(ret, false, "%s", comment)
 		}
 		if changes.Len() > 0 {
 			ret.Set("changes", changes)
@@ -375,17 +375,17 @@ func fileStateCached(ctx context.Context, c *Call, a struct {
 	scheme := urlScheme(a.Name)
 	remote := scheme != "" && scheme != "file" && scheme != "salt" && isFileProtocol(scheme)
 	if !a.SkipVerify && !Truth(a.SourceHash) && !a.UseEtag && remote {
-		return failState(ret, "Unable to verify upstream hash of source file %s, please set source_hash or set skip_verify or use_etag to True", redactURL(a.Name))
+		return stateSay(ret, false, "Unable to verify upstream hash of source file %s, please set source_hash or set skip_verify or use_etag to True", redactURL(a.Name))
 	}
 	sum := NewMap()
 	if Truth(a.SourceHash) {
 		v, err := c.RunKw(ctx, "file.get_source_sum", nil, NewMap("source", a.Name, "source_hash", a.SourceHash, "source_hash_name", a.SourceHashName, "saltenv", a.Saltenv))
 		if err != nil {
-			return failState(ret, "%s", errText(err))
+			return stateSay(ret, false, "%s", errText(err))
 		}
 		m, _ := v.(*Map)
 		if m.Len() == 0 {
-			return failState(ret, "Failed to get source hash from %s. This may be a bug. If this error persists, please report it and set skip_verify to True to "+
+			return stateSay(ret, false, "Failed to get source hash from %s. This may be a bug. If this error persists, please report it and set skip_verify to True to "+
 				"work around it.", Str(a.SourceHash))
 		}
 		sum = m
@@ -429,7 +429,7 @@ func fileStateCached(ctx context.Context, c *Call, a struct {
 		}
 		full := realPath(expandUser(p))
 		if !pathExists(full) {
-			return failState(ret, "File %s is not present on the minion", full)
+			return stateSay(ret, false, "File %s is not present on the minion", full)
 		}
 		if a.SkipVerify || sum.Len() == 0 {
 			return stateReturn(a.Name, true, fmt.Sprintf("File %s is present on the minion", full)), nil
@@ -441,7 +441,7 @@ func fileStateCached(ctx context.Context, c *Call, a struct {
 		if have == sum.Str("hsum") {
 			return stateReturn(a.Name, true, fmt.Sprintf("File %s is present on the minion and has hash %s", full, have)), nil
 		}
-		return failState(ret, "File %s is present on the minion, but the hash (%s) does not match the specified hash (%s)", full, have, sum.Str("hsum"))
+		return stateSay(ret, false, "File %s is present on the minion, but the hash (%s) does not match the specified hash (%s)", full, have, sum.Str("hsum"))
 	}
 	var before any
 	if local != "" {
@@ -451,11 +451,11 @@ func fileStateCached(ctx context.Context, c *Call, a struct {
 	}
 	v, err := c.RunKw(ctx, "cp.cache_file", []any{a.Name}, NewMap("saltenv", a.Saltenv, "source_hash", sum.Value("hsum"), "use_etag", a.UseEtag))
 	if err != nil {
-		return failState(ret, "%s", redactURL(errText(err)))
+		return stateSay(ret, false, "%s", redactURL(errText(err)))
 	}
 	local, _ = v.(string)
 	if local == "" {
-		return failState(ret, "Failed to cache %s, check minion log for more information", redactURL(a.Name))
+		return stateSay(ret, false, "Failed to cache %s, check minion log for more information", redactURL(a.Name))
 	}
 	if local, err = keptInCache(ctx, c, a.Name, a.Saltenv, local); err != nil {
 		return nil, err
@@ -469,7 +469,7 @@ func fileStateCached(ctx context.Context, c *Call, a struct {
 	}
 	if !a.SkipVerify && sum.Len() > 0 {
 		if after != sum.Str("hsum") {
-			return failState(ret, "File is cached to %s, but the hash (%s) does not match the specified hash (%s)", local, after, sum.Str("hsum"))
+			return stateSay(ret, false, "File is cached to %s, but the hash (%s) does not match the specified hash (%s)", local, after, sum.Str("hsum"))
 		}
 		ret.Set("comment", fmt.Sprintf("File is already cached to %s with hash %s", local, after))
 	} else {
@@ -498,7 +498,7 @@ func fileStateNotCached(ctx context.Context, c *Call, a struct {
 		return ret, nil
 	}
 	if err := os.Remove(local); err != nil {
-		return failState(ret, "Failed to delete %s: %s", local, errText(pyOSError(err)))
+		return stateSay(ret, false, "Failed to delete %s: %s", local, errText(pyOSError(err)))
 	}
 	return stateChanged(a.Name, true, local+" was deleted", NewMap("deleted", true)), nil
 }
@@ -521,17 +521,17 @@ func fileStatePatch(ctx context.Context, c *Call, a struct {
 	name := a.Name
 	ret := stateReturn(name, false, "")
 	if v, err := c.Run(ctx, "cmd.has_exec", "patch"); err == nil && !Truth(v) {
-		return failState(ret, "patch executable not found on minion")
+		return stateSay(ret, false, "patch executable not found on minion")
 	}
 	if name == "" {
-		return failState(ret, "A file/directory to be patched is required")
+		return stateSay(ret, false, "A file/directory to be patched is required")
 	}
 	name = expandUser(name)
 	if !filepath.IsAbs(name) {
-		return failState(ret, "%s is not an absolute path", name)
+		return stateSay(ret, false, "%s is not an absolute path", name)
 	}
 	if !pathExists(name) {
-		return failState(ret, "%s does not exist", name)
+		return stateSay(ret, false, "%s does not exist", name)
 	}
 	for _, old := range []string{"hash", "dry_run_first"} {
 		if a.Kwargs.Has(old) {
@@ -546,10 +546,10 @@ func fileStatePatch(ctx context.Context, c *Call, a struct {
 	if a.RejectFile != nil {
 		dir := filepath.Dir(Str(a.RejectFile))
 		if !filepath.IsAbs(dir) {
-			return failState(ret, "'%s' is not an absolute path", Str(a.RejectFile))
+			return stateSay(ret, false, "'%s' is not an absolute path", Str(a.RejectFile))
 		}
 		if !isDir(dir) {
-			return failState(ret, "Parent directory for reject_file '%s' either does not exist, or is not a directory", Str(a.RejectFile))
+			return stateSay(ret, false, "Parent directory for reject_file '%s' either does not exist, or is not a directory", Str(a.RejectFile))
 		}
 	}
 	strip := a.Strip
@@ -566,7 +566,7 @@ func fileStatePatch(ctx context.Context, c *Call, a struct {
 		number := func(s, option string) bool {
 			n, ok := toInt(s)
 			if !ok || s == "" {
-				failState(ret, "Invalid format for '%s' CLI option. Consider using the 'strip' option for this state.", option)
+				stateSay(ret, false, "Invalid format for '%s' CLI option. Consider using the 'strip' option for this state.", option)
 				return false
 			}
 			strip = n
@@ -591,11 +591,11 @@ func fileStatePatch(ctx context.Context, c *Call, a struct {
 		}
 	}
 	if len(refused) > 0 {
-		return failState(ret, "The following CLI options are not allowed: %s", strings.Join(refused, ", "))
+		return stateSay(ret, false, "The following CLI options are not allowed: %s", strings.Join(refused, ", "))
 	}
 	src, _, err := pickSource(ctx, c, a.Source, a.SourceHash, c.StateEnv())
 	if err != nil {
-		return failState(ret, "%s", errText(err))
+		return stateSay(ret, false, "%s", errText(err))
 	}
 	var temps []string
 	temp := func() (string, error) {
@@ -633,7 +633,7 @@ func fileStatePatch(ctx context.Context, c *Call, a struct {
 		a.Template, a.Context, a.Defaults
 	got, err := managedState(ctx, &real, m)
 	if err != nil {
-		return failState(ret, "Failed to cache patch file %s: %s", redactURL(Str(src)), errText(err))
+		return stateSay(ret, false, "Failed to cache patch file %s: %s", redactURL(Str(src)), errText(err))
 	}
 	if !c.Testing() && !Truth(got.Value("result")) {
 		return got, nil
@@ -669,7 +669,7 @@ func fileStatePatch(ctx context.Context, c *Call, a struct {
 			return nil, err
 		}
 		if s := check.Str("stderr"); code == 2 && s != "" {
-			return failState(ret, "%s", s)
+			return stateSay(ret, false, "%s", s)
 		}
 		if n, _ := toInt(reverse.Value("retcode")); n == 0 {
 			return stateReturn(a.Name, true, "Patch was already applied"), nil
@@ -682,7 +682,7 @@ func fileStatePatch(ctx context.Context, c *Call, a struct {
 		if err != nil {
 			return nil, err
 		}
-		return failState(ret, "%s", comment+"\n\n"+text)
+		return stateSay(ret, false, "%s", comment+"\n\n"+text)
 	}
 	if c.Testing() {
 		return stateChanged(a.Name, nil, "The patch would be applied", check), nil

@@ -343,7 +343,7 @@ func directoryState(ctx context.Context, c *Call, a fileDirectoryArgs) (*Map, er
 	name := expandUser(a.Name)
 	ret := stateReturn(name, true, "")
 	fail := func(format string, args ...any) (*Map, error) {
-		failState(ret, format, args...)
+		stateSay(ret, false, format, args...)
 		return ret, nil
 	}
 	if name == "" {
@@ -502,7 +502,7 @@ func replaceByDirectory(c *Call, name string, a fileDirectoryArgs, ret *Map) (do
 		backup := Str(a.Backupname)
 		if lexists(backup) {
 			if !a.Force {
-				failState(ret, "File exists where the backup target %s should go", backup)
+				stateSay(ret, false, "File exists where the backup target %s should go", backup)
 				return true, nil
 			}
 			if test {
@@ -537,10 +537,10 @@ func replaceByDirectory(c *Call, name string, a fileDirectoryArgs, ret *Map) (do
 		}
 		changes.Set("forced", what+" was forcibly replaced")
 	case isFile(name):
-		failState(ret, "Specified location %s exists and is a file", name)
+		stateSay(ret, false, "Specified location %s exists and is a file", name)
 		return true, nil
 	case isSymlink(name):
-		failState(ret, "Specified location %s exists and is a symlink", name)
+		stateSay(ret, false, "Specified location %s exists and is a symlink", name)
 		return true, nil
 	}
 	return false, nil

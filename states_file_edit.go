@@ -46,10 +46,9 @@ func fileStateLine(ctx context.Context, c *Call, a struct {
 	Group       any  `def:"None"`
 	FileMode    any  `def:"None"`
 }) (any, error) {
-	name := expandUser(a.Name)
-	ret := stateReturn(name, true, "")
-	if name == "" {
-		return failState(ret, "Must provide name to file.line")
+	name, ret, ok := startFile("line", a.Name, true)
+	if !ok {
+		return ret, nil
 	}
 	m := newManagedArgs(name)
 	m.Create, m.User, m.Group, m.Mode, m.Replace = a.Create, a.User, a.Group, a.FileMode, false
@@ -57,14 +56,14 @@ func fileStateLine(ctx context.Context, c *Call, a struct {
 		return nil, err
 	}
 	if msg := checkEditable(name); msg != "" {
-		return failState(ret, "%s", msg)
+		return stateSay(ret, false, "%s", msg)
 	}
 	mode := strings.ToLower(Str(orEmpty(a.Mode)))
 	if a.Mode == nil {
-		return failState(ret, "Mode was not defined. How to process the file?")
+		return stateSay(ret, false, "Mode was not defined. How to process the file?")
 	}
 	if mode != "delete" && a.Content == nil {
-		return failState(ret, "Content can only be empty if mode is ['delete']")
+		return stateSay(ret, false, "Content can only be empty if mode is ['delete']")
 	}
 	diff, err := c.RunKw(ctx, "file.line", []any{name, a.Content}, NewMap("match", a.Match, "mode", mode, "location", a.Location, "before", a.Before,
 		"after", a.After, "show_changes", a.ShowChanges, "backup", a.Backup, "quiet", a.Quiet, "indent", a.Indent))
@@ -90,17 +89,16 @@ func fileStateReplace(ctx context.Context, c *Call, a struct {
 	BackslashLiteral  bool `def:"False"`
 	Encoding          any  `def:"None"`
 }) (any, error) {
-	name := expandUser(a.Name)
-	ret := stateReturn(name, true, "")
-	if name == "" {
-		return failState(ret, "Must provide name to file.replace")
+	name, ret, ok := startFile("replace", a.Name, true)
+	if !ok {
+		return ret, nil
 	}
 	if msg := checkEditable(name); msg != "" {
 		if a.IgnoreIfMissing && strings.Contains(msg, "file not found") {
 			ret.Set("comment", "No changes needed to be made")
 			return ret, nil
 		}
-		return failState(ret, "%s", msg)
+		return stateSay(ret, false, "%s", msg)
 	}
 	diff, err := c.RunKw(ctx, "file.replace", []any{name, a.Pattern, a.Repl}, NewMap("count", a.Count, "flags", a.Flags, "bufsize", a.Bufsize,
 		"append_if_not_found", a.AppendIfNotFound, "prepend_if_not_found", a.PrependIfNotFound, "not_found_content", a.NotFoundContent,
@@ -135,22 +133,21 @@ func fileStateKeyvalue(_ context.Context, c *Call, a struct {
 	KeyIgnoreCase     bool   `def:"False"`
 	ValueIgnoreCase   bool   `def:"False"`
 }) (any, error) {
-	name := expandUser(a.Name)
-	ret := stateReturn(name, nil, "")
-	if name == "" {
-		return failState(ret, "Must provide name to file.keyvalue")
+	name, ret, ok := startFile("keyvalue", a.Name, nil)
+	if !ok {
+		return ret, nil
 	}
 	pairs, isMap := a.KeyValues.(*Map)
 	switch {
 	case a.Key != nil && a.Value != nil:
 		if isMap && pairs.Class() == "" {
-			return failState(ret, "file.keyvalue can not combine key_values with key and value")
+			return stateSay(ret, false, "file.keyvalue can not combine key_values with key and value")
 		}
 		pairs = NewMap(Str(a.Key), a.Value)
 	case !Truth(a.KeyValues):
-		return failState(ret, "file.keyvalue key and value not supplied and key_values is empty")
+		return stateSay(ret, false, "file.keyvalue key and value not supplied and key_values is empty")
 	case !isMap:
-		return failState(ret, "file.keyvalue key and value not supplied and key_values is not a dictionary")
+		return stateSay(ret, false, "file.keyvalue key and value not supplied and key_values is not a dictionary")
 	}
 	data, err := os.ReadFile(name)
 	if err != nil {
@@ -267,7 +264,7 @@ func fileStateKeyvalue(_ context.Context, c *Call, a struct {
 		ret.Map("changes").Set("diff", strings.Join(diff, ""))
 	}
 	if err := replaceAtomically(name, []byte(strings.Join(content, ""))); err != nil {
-		return failState(ret, "%s not writable", name)
+		return stateSay(ret, false, "%s not writable", name)
 	}
 	ret.Set("result", true)
 	return ret, nil
@@ -350,17 +347,16 @@ func fileStateBlockreplace(ctx context.Context, c *Call, a struct {
 	InsertBeforeMatch any  `def:"None"`
 	InsertAfterMatch  any  `def:"None"`
 }) (any, error) {
-	name := expandUser(a.Name)
-	ret := stateReturn(name, false, "")
-	if name == "" {
-		return failState(ret, "Must provide name to file.blockreplace")
+	name, ret, ok := startFile("blockreplace", a.Name, false)
+	if !ok {
+		return ret, nil
 	}
 	sources, msg := sourcesOf(a.Source, a.SourceHash, a.Sources, a.SourceHashes)
 	if msg == "" {
 		msg = checkEditable(name)
 	}
 	if msg != "" {
-		return failState(ret, "%s", msg)
+		return stateSay(ret, false, "%s", msg)
 	}
 	content := Str(orEmpty(a.Content))
 	data, deps := loadAccumulators(c)
@@ -400,7 +396,7 @@ func fileStateBlockreplace(ctx context.Context, c *Call, a struct {
 		"insert_after_match", a.InsertAfterMatch, "backup", a.Backup, "dry_run", c.Testing(), "show_changes", a.ShowChanges,
 		"append_newline", a.AppendNewline))
 	if err != nil {
-		return failState(ret, "Encountered error managing block: %s. See the log for details.", errText(err))
+		return stateSay(ret, false, "Encountered error managing block: %s. See the log for details.", errText(err))
 	}
 	return editedState(c, ret, diff, "Changes would be made")
 }
@@ -463,13 +459,9 @@ func fileStateComment(ctx context.Context, c *Call, a struct {
 	Encoding       any    `def:"None"`
 	EncodingErrors string `def:"'strict'"`
 }) (any, error) {
-	name := expandUser(a.Name)
-	ret := stateReturn(name, false, "")
-	if name == "" {
-		return failState(ret, "Must provide name to file.comment")
-	}
-	if msg := checkEditable(name); msg != "" {
-		return failState(ret, "%s", msg)
+	name, ret, ok := startEdit("comment", a.Name, false)
+	if !ok {
+		return ret, nil
 	}
 	bare := anchorPattern().ReplaceAllString(a.Regex, "$2")
 	commented := a.Char + bare
@@ -488,7 +480,7 @@ func fileStateComment(ctx context.Context, c *Call, a struct {
 		case a.IgnoreMissing:
 			return stateReturn(name, true, "Pattern not found and ignore_missing set to True"), nil
 		}
-		return failState(ret, "%s: Pattern not found", bare)
+		return stateSay(ret, false, "%s: Pattern not found", bare)
 	}
 	return commentEdit(ctx, c, ret, name, a.Regex, a.Char, true, a.Backup, commented, "commented")
 }
@@ -499,13 +491,9 @@ func fileStateUncomment(ctx context.Context, c *Call, a struct {
 	Char   string `def:"'#'"`
 	Backup any    `def:"'.bak'"`
 }) (any, error) {
-	name := expandUser(a.Name)
-	ret := stateReturn(name, false, "")
-	if name == "" {
-		return failState(ret, "Must provide name to file.uncomment")
-	}
-	if msg := checkEditable(name); msg != "" {
-		return failState(ret, "%s", msg)
+	name, ret, ok := startEdit("uncomment", a.Name, false)
+	if !ok {
+		return ret, nil
 	}
 	bare := strings.TrimLeft(a.Regex, "^")
 	plain := "^[ \t]*" + bare
@@ -521,7 +509,7 @@ func fileStateUncomment(ctx context.Context, c *Call, a struct {
 		if already {
 			return stateReturn(name, true, "Pattern already uncommented"), nil
 		}
-		return failState(ret, "%s: Pattern not found", a.Regex)
+		return stateSay(ret, false, "%s: Pattern not found", a.Regex)
 	}
 	return commentEdit(ctx, c, ret, name, a.Regex, a.Char, false, a.Backup, plain, "uncommented")
 }
@@ -586,7 +574,7 @@ func splitWordsAndSigns(line string) []string {
 func openForText(ctx context.Context, c *Call, name string, a fileAppendArgs, ret *Map) (text []string, lines string, end *Map, err error) {
 	sources, msg := sourcesOf(a.Source, a.SourceHash, a.Sources, a.SourceHashes)
 	stop := func(format string, args ...any) ([]string, string, *Map, error) {
-		failState(ret, format, args...)
+		stateSay(ret, false, format, args...)
 		return nil, "", ret, nil
 	}
 	if msg != "" {
@@ -660,10 +648,9 @@ func textDiff(name string, before, after []string, ends bool) string {
 }
 
 func fileStateAppend(ctx context.Context, c *Call, a fileAppendArgs) (any, error) {
-	name := expandUser(a.Name)
-	ret := stateReturn(name, false, "")
-	if name == "" {
-		return failState(ret, "Must provide name to file.append")
+	name, ret, ok := startFile("append", a.Name, false)
+	if !ok {
+		return ret, nil
 	}
 	text, old, end, err := openForText(ctx, c, name, a, ret)
 	if err != nil || end != nil {
@@ -726,10 +713,9 @@ func fileStatePrepend(ctx context.Context, c *Call, a struct {
 	Encoding       any    `def:"None"`
 	EncodingErrors string `def:"'strict'"`
 }) (any, error) {
-	name := expandUser(a.Name)
-	ret := stateReturn(name, false, "")
-	if name == "" {
-		return failState(ret, "Must provide name to file.prepend")
+	name, ret, ok := startFile("prepend", a.Name, false)
+	if !ok {
+		return ret, nil
 	}
 	text, old, end, err := openForText(ctx, c, name, fileAppendArgs{Name: name, Text: a.Text, Makedirs: a.Makedirs, Source: a.Source, SourceHash: a.SourceHash,
 		Template: a.Template, Sources: a.Sources, SourceHashes: a.SourceHashes, Defaults: a.Defaults, Context: a.Context}, ret)

@@ -139,10 +139,9 @@ func checkSymlink(name, target string, force bool, user, group any) (any, string
 }
 
 func fileStateSymlink(ctx context.Context, c *Call, a fileSymlinkArgs) (any, error) {
-	name := expandUser(a.Name)
-	ret := stateReturn(name, true, "")
-	if name == "" {
-		return failState(ret, "Must provide name to file.symlink")
+	name, ret, ok := startFile("symlink", a.Name, true)
+	if !ok {
+		return ret, nil
 	}
 	user, group := ownerOf(a.Kwargs, a.User), a.Group
 	if a.InheritUserAndGroup && (user == nil || group == nil) && isSymlink(name) {
@@ -156,7 +155,7 @@ func fileStateSymlink(ctx context.Context, c *Call, a fileSymlinkArgs) (any, err
 	}
 	user, group = defaultOwner(c, user, group)
 	if msg := preflight(user, group, notAbsolute("file", name)); msg != "" {
-		return failState(ret, "%s", msg)
+		return stateSay(ret, false, "%s", msg)
 	}
 	result, comment, changes := checkSymlink(name, a.Target, a.Force, user, group)
 	dir := filepath.Dir(name)
@@ -172,7 +171,7 @@ func fileStateSymlink(ctx context.Context, c *Call, a fileSymlinkArgs) (any, err
 		case c.Testing():
 			comment += "\n" + missing
 		default:
-			return failState(ret, "%s", missing)
+			return stateSay(ret, false, "%s", missing)
 		}
 	}
 	if c.Testing() {
@@ -190,7 +189,7 @@ func fileStateSymlink(ctx context.Context, c *Call, a fileSymlinkArgs) (any, err
 				ret.Set("comment", fmt.Sprintf("Set ownership of symlink %s to %s", name, owner))
 				done.Set("ownership", owner)
 			default:
-				return failState(ret, "Failed to set ownership of symlink %s to %s", name, owner)
+				return stateSay(ret, false, "Failed to set ownership of symlink %s to %s", name, owner)
 			}
 			return ret, nil
 		}
@@ -202,13 +201,13 @@ func fileStateSymlink(ctx context.Context, c *Call, a fileSymlinkArgs) (any, err
 			backup := Str(a.Backupname)
 			if !filepath.IsAbs(backup) {
 				if backup != filepath.Base(backup) {
-					return failState(ret, "Backupname must be an absolute path or a file name: %s", backup)
+					return stateSay(ret, false, "Backupname must be an absolute path or a file name: %s", backup)
 				}
 				backup = filepath.Join(filepath.Dir(filepath.Clean(name)), backup)
 			}
 			if lexists(backup) {
 				if !a.Force {
-					return failState(ret, "Symlink & backup dest exists and Force not set. %s -> %s - backup: %s", name, a.Target, backup)
+					return stateSay(ret, false, "Symlink & backup dest exists and Force not set. %s -> %s - backup: %s", name, a.Target, backup)
 				}
 				if err := os.RemoveAll(backup); err != nil {
 					return nil, pyOSError(err)
@@ -216,7 +215,7 @@ func fileStateSymlink(ctx context.Context, c *Call, a fileSymlinkArgs) (any, err
 			}
 			if err := movePath(name, backup); err != nil {
 				ret.Set("changes", NewMap())
-				return failState(ret, "Unable to rename %s to backup %s -> : %s", name, backup, errText(err))
+				return stateSay(ret, false, "Unable to rename %s to backup %s -> : %s", name, backup, errText(err))
 			}
 		} else if !a.Force && !a.Atomic {
 			kind := "File system entry"
@@ -225,16 +224,16 @@ func fileStateSymlink(ctx context.Context, c *Call, a fileSymlinkArgs) (any, err
 			} else if isDir(name) {
 				kind = "Directory"
 			}
-			return failState(ret, "%s exists where the symlink %s should be", kind, name)
+			return stateSay(ret, false, "%s exists where the symlink %s should be", kind, name)
 		}
 	}
 	if a.Force && isDir(name) && !isSymlink(name) {
 		if err := os.RemoveAll(name); err != nil {
-			return failState(ret, "Unable to create new symlink %s -> %s: %s", name, a.Target, errText(pyOSError(err)))
+			return stateSay(ret, false, "Unable to create new symlink %s -> %s: %s", name, a.Target, errText(pyOSError(err)))
 		}
 	}
 	if _, err := c.RunKw(ctx, "file.symlink", []any{a.Target, name}, NewMap("force", a.Force, "atomic", a.Atomic)); err != nil {
-		return failState(ret, "Unable to create new symlink %s -> %s: %s", name, a.Target, errText(err))
+		return stateSay(ret, false, "Unable to create new symlink %s -> %s: %s", name, a.Target, errText(err))
 	}
 	ret.Set("comment", fmt.Sprintf("Created new symlink %s -> %s", name, a.Target))
 	done.Set("new", name)
@@ -293,14 +292,13 @@ func fileStateHardlink(ctx context.Context, c *Call, a struct {
 	DirMode  any  `def:"None"`
 	Kwargs   *Map `arg:"**kwargs"`
 }) (any, error) {
-	name := expandUser(a.Name)
-	ret := stateReturn(name, true, "")
-	if name == "" {
-		return failState(ret, "Must provide name to file.hardlink")
+	name, ret, ok := startFile("hardlink", a.Name, true)
+	if !ok {
+		return ret, nil
 	}
 	user, group := defaultOwner(c, ownerOf(a.Kwargs, a.User), a.Group)
 	if msg := preflight(user, group, notAbsolute("file", name), notAbsolute("target", a.Target)); msg != "" {
-		return failState(ret, "%s", msg)
+		return stateSay(ret, false, "%s", msg)
 	}
 	if c.Testing() {
 		result, comment, changes := checkHardlink(name, a.Target, a.Force)
@@ -308,15 +306,15 @@ func fileStateHardlink(ctx context.Context, c *Call, a struct {
 	}
 	for _, d := range [][2]string{{"to", name}, {"from", a.Target}} {
 		if isDir(d[1]) {
-			return failState(ret, "Unable to hard link %s directory %s", d[0], d[1])
+			return stateSay(ret, false, "Unable to hard link %s directory %s", d[0], d[1])
 		}
 	}
 	if !pathExists(a.Target) {
-		return failState(ret, "Target %s for hard link does not exist", a.Target)
+		return stateSay(ret, false, "Target %s for hard link does not exist", a.Target)
 	}
 	if dir := filepath.Dir(name); !isDir(dir) {
 		if !a.Makedirs {
-			return failState(ret, "Directory %s for hard link is not present", dir)
+			return stateSay(ret, false, "Directory %s for hard link is not present", dir)
 		}
 		if _, err := makeParents(ctx, c, name, user, group, normalizeMode(a.DirMode)); err != nil {
 			return nil, err
@@ -325,7 +323,7 @@ func fileStateHardlink(ctx context.Context, c *Call, a struct {
 	changes := ret.Map("changes")
 	if isFile(name) && !isHardlink(name) {
 		if !a.Force {
-			return failState(ret, "File exists where the hard link %s should be", name)
+			return stateSay(ret, false, "File exists where the hard link %s should be", name)
 		}
 		if err := os.Remove(name); err != nil {
 			return nil, pyOSError(err)
@@ -341,13 +339,13 @@ func fileStateHardlink(ctx context.Context, c *Call, a struct {
 			return nil, pyOSError(err)
 		}
 		if _, err := c.Run(ctx, "file.link", a.Target, name); err != nil {
-			return failState(ret, "Unable to set target of hard link %s -> %s: %s", name, a.Target, errText(err))
+			return stateSay(ret, false, "Unable to set target of hard link %s -> %s: %s", name, a.Target, errText(err))
 		}
 		ret.Set("comment", fmt.Sprintf("Set target of hard link %s -> %s", name, a.Target))
 		changes.Set("new", name)
 	} else if !pathExists(name) {
 		if _, err := c.Run(ctx, "file.link", a.Target, name); err != nil {
-			return failState(ret, "Unable to create new hard link %s -> %s: %s", name, a.Target, errText(err))
+			return stateSay(ret, false, "Unable to create new hard link %s -> %s: %s", name, a.Target, errText(err))
 		}
 		ret.Set("comment", fmt.Sprintf("Created new hard link %s -> %s", name, a.Target))
 		changes.Set("new", name)
@@ -365,11 +363,11 @@ func fileStateAbsent(ctx context.Context, c *Call, a fileNameArgs) (any, error) 
 	ret := stateReturn(name, true, "")
 	switch {
 	case name == "":
-		return failState(ret, "Must provide name to file.absent")
+		return stateSay(ret, false, "Must provide name to file.absent")
 	case !filepath.IsAbs(name):
-		return failState(ret, "Specified file %s is not an absolute path", name)
+		return stateSay(ret, false, "Specified file %s is not an absolute path", name)
 	case name == "/":
-		return failState(ret, "Refusing to make \"/\" absent")
+		return stateSay(ret, false, "Refusing to make \"/\" absent")
 	}
 	kind := ""
 	switch {
@@ -385,32 +383,30 @@ func fileStateAbsent(ctx context.Context, c *Call, a fileNameArgs) (any, error) 
 		return stateChanged(name, nil, fmt.Sprintf("%s%s %s is set for removal", strings.ToUpper(kind[:1]), kind[1:], name), NewMap("removed", name)), nil
 	}
 	if _, err := c.RunKw(ctx, "file.remove", []any{name}, NewMap("force", true)); err != nil {
-		return failState(ret, "%s", errText(err))
+		return stateSay(ret, false, "%s", errText(err))
 	}
 	return stateChanged(name, true, fmt.Sprintf("Removed %s %s", kind, name), NewMap("removed", name)), nil
 }
 
 func fileStateExists(_ context.Context, _ *Call, a fileNameArgs) (any, error) {
-	name := expandUser(a.Name)
-	ret := stateReturn(name, true, "")
-	if name == "" {
-		return failState(ret, "Must provide name to file.exists")
+	name, ret, ok := startFile("exists", a.Name, true)
+	if !ok {
+		return ret, nil
 	}
 	if !pathExists(name) {
-		return failState(ret, "Specified path %s does not exist", name)
+		return stateSay(ret, false, "Specified path %s does not exist", name)
 	}
 	ret.Set("comment", fmt.Sprintf("Path %s exists", name))
 	return ret, nil
 }
 
 func fileStateMissing(_ context.Context, _ *Call, a fileNameArgs) (any, error) {
-	name := expandUser(a.Name)
-	ret := stateReturn(name, true, "")
-	if name == "" {
-		return failState(ret, "Must provide name to file.missing")
+	name, ret, ok := startFile("missing", a.Name, true)
+	if !ok {
+		return ret, nil
 	}
 	if pathExists(name) {
-		return failState(ret, "Specified path %s exists", name)
+		return stateSay(ret, false, "Specified path %s exists", name)
 	}
 	ret.Set("comment", fmt.Sprintf("Path %s is missing", name))
 	return ret, nil
@@ -431,7 +427,7 @@ func touchState(ctx context.Context, c *Call, a fileTouchArgs) (*Map, error) {
 	name := expandUser(a.Name)
 	ret := NewMap("name", name, "changes", NewMap())
 	fail := func(format string, args ...any) (*Map, error) {
-		failState(ret, format, args...)
+		stateSay(ret, false, format, args...)
 		return ret, nil
 	}
 	if name == "" {
@@ -500,11 +496,11 @@ func fileStateCopy(ctx context.Context, c *Call, a struct {
 	ret := stateReturn(name, true, fmt.Sprintf("Copied \"%s\" to \"%s\"", source, name))
 	switch {
 	case name == "":
-		return failState(ret, "Must provide name to file.copy")
+		return stateSay(ret, false, "Must provide name to file.copy")
 	case !filepath.IsAbs(name):
-		return failState(ret, "Specified file %s is not an absolute path", name)
+		return stateSay(ret, false, "Specified file %s is not an absolute path", name)
 	case !pathExists(source):
-		return failState(ret, "Source file \"%s\" is not present", source)
+		return stateSay(ret, false, "Source file \"%s\" is not present", source)
 	}
 	st, err := statsOf(source, "", true)
 	if err != nil {
@@ -516,7 +512,7 @@ func fileStateCopy(ctx context.Context, c *Call, a struct {
 	} else {
 		user, group = defaultOwner(c, ownerOf(a.Kwargs, user), group)
 		if msg := checkOwner(c, user, group); msg != "" {
-			return failState(ret, "%s", msg)
+			return stateSay(ret, false, "%s", msg)
 		}
 		if mode == nil {
 			mode = st.Value("mode")
@@ -538,7 +534,7 @@ func fileStateCopy(ctx context.Context, c *Call, a struct {
 			changed = false
 		} else if !c.Testing() {
 			if err := os.RemoveAll(name); err != nil {
-				return failState(ret, "Failed to delete \"%s\" in preparation for forced move", name)
+				return stateSay(ret, false, "Failed to delete \"%s\" in preparation for forced move", name)
 			}
 		}
 	}
@@ -547,13 +543,11 @@ func fileStateCopy(ctx context.Context, c *Call, a struct {
 		ret.Set("comment", fmt.Sprintf("The target file \"%s\" exists and will not be overwritten", name))
 		return ret, nil
 	case c.Testing():
-		ret.Set("comment", fmt.Sprintf("File \"%s\" is set to be copied to \"%s\"", source, name))
-		ret.Set("result", nil)
-		return ret, nil
+		return stateSay(ret, nil, "File \"%s\" is set to be copied to \"%s\"", source, name)
 	}
 	if dir := filepath.Dir(name); !isDir(dir) {
 		if !a.Makedirs {
-			return failState(ret, "The target directory %s is not present", dir)
+			return stateSay(ret, false, "The target directory %s is not present", dir)
 		}
 		dirMode := a.DirMode
 		if dirMode == nil && mode != nil {
@@ -583,7 +577,7 @@ func fileStateCopy(ctx context.Context, c *Call, a struct {
 		}
 	}
 	if err != nil {
-		return failState(ret, "Failed to copy \"%s\" to \"%s\"", source, name)
+		return stateSay(ret, false, "Failed to copy \"%s\" to \"%s\"", source, name)
 	}
 	ret.Set("changes", NewMap(name, source))
 	if !a.Preserve {
@@ -619,9 +613,9 @@ func fileStateRename(ctx context.Context, c *Call, a struct {
 	ret := stateReturn(name, true, "")
 	switch {
 	case name == "":
-		return failState(ret, "Must provide name to file.rename")
+		return stateSay(ret, false, "Must provide name to file.rename")
 	case !filepath.IsAbs(name):
-		return failState(ret, "Specified file %s is not an absolute path", name)
+		return stateSay(ret, false, "Specified file %s is not an absolute path", name)
 	case !lexists(source):
 		ret.Set("comment", fmt.Sprintf("Source file \"%s\" has already been moved out of place", source))
 		return ret, nil
@@ -633,25 +627,23 @@ func fileStateRename(ctx context.Context, c *Call, a struct {
 		}
 		if !c.Testing() {
 			if err := os.RemoveAll(name); err != nil {
-				return failState(ret, "Failed to delete \"%s\" in preparation for forced move", name)
+				return stateSay(ret, false, "Failed to delete \"%s\" in preparation for forced move", name)
 			}
 		}
 	}
 	if c.Testing() {
-		ret.Set("comment", fmt.Sprintf("File \"%s\" is set to be moved to \"%s\"", source, name))
-		ret.Set("result", nil)
-		return ret, nil
+		return stateSay(ret, nil, "File \"%s\" is set to be moved to \"%s\"", source, name)
 	}
 	if dir := filepath.Dir(name); !isDir(dir) {
 		if !a.Makedirs {
-			return failState(ret, "The target directory %s is not present", dir)
+			return stateSay(ret, false, "The target directory %s is not present", dir)
 		}
 		if _, err := makeParents(ctx, c, name, nil, nil, nil); err != nil {
 			return nil, err
 		}
 	}
 	if err := movePath(source, name); err != nil {
-		return failState(ret, "Failed to move \"%s\" to \"%s\"", source, name)
+		return stateSay(ret, false, "Failed to move \"%s\" to \"%s\"", source, name)
 	}
 	return stateChanged(name, true, fmt.Sprintf("Moved \"%s\" to \"%s\"", source, name), NewMap(name, source)), nil
 }
@@ -665,10 +657,9 @@ func fileStateMknod(ctx context.Context, c *Call, a struct {
 	Group any   `def:"None"`
 	Mode  any   `def:"'0600'"`
 }) (any, error) {
-	name := expandUser(a.Name)
-	ret := stateReturn(name, false, "")
-	if name == "" {
-		return failState(ret, "Must provide name to file.mknod")
+	name, ret, ok := startFile("mknod", a.Name, false)
+	if !ok {
+		return ret, nil
 	}
 	var title, word string
 	var want fs.FileMode
@@ -680,24 +671,22 @@ func fileStateMknod(ctx context.Context, c *Call, a struct {
 	case "p":
 		title, word, want = "Fifo pipe", "fifo pipe", fs.ModeNamedPipe
 	default:
-		return failState(ret, "Node type unavailable: '%s'. Available node types are character ('c'), block ('b'), and pipe ('p')", a.Ntype)
+		return stateSay(ret, false, "Node type unavailable: '%s'. Available node types are character ('c'), block ('b'), and pipe ('p')", a.Ntype)
 	}
 	if isFile(name) {
-		return failState(ret, "File %s exists and is not a %s. Refusing to continue", name, word)
+		return stateSay(ret, false, "File %s exists and is not a %s. Refusing to continue", name, word)
 	}
 	info, err := os.Stat(name)
 	if err != nil || info.Mode()&(fs.ModeDevice|fs.ModeCharDevice|fs.ModeNamedPipe) != want {
 		if c.Testing() {
-			ret.Set("comment", fmt.Sprintf("%s %s is set to be created", title, name))
-			ret.Set("result", nil)
-			return ret, nil
+			return stateSay(ret, nil, "%s %s is set to be created", title, name)
 		}
 		return c.Run(ctx, "file.mknod", name, a.Ntype, a.Major, a.Minor, a.User, a.Group, a.Mode)
 	}
 	if a.Ntype != "p" {
 		if st, ok := info.Sys().(*syscall.Stat_t); ok {
 			if maj, min := deviceNumbers(uint64(st.Rdev)); maj != a.Major || min != a.Minor {
-				return failState(ret, "%s %s exists and has a different major/minor %d/%d. Refusing to continue", title, name, maj, min)
+				return stateSay(ret, false, "%s %s exists and has a different major/minor %d/%d. Refusing to continue", title, name, maj, min)
 			}
 		}
 	}

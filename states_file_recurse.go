@@ -163,7 +163,7 @@ func fileStateRecurse(ctx context.Context, c *Call, a fileRecurseArgs) (any, err
 	user, group := ownerOf(a.Kwargs, a.User), a.Group
 	ret := stateReturn(name, true, "")
 	if a.Kwargs.Has("mode") {
-		return failState(ret, "'mode' is not allowed in 'file.recurse'. Please use 'file_mode' and 'dir_mode'.")
+		return stateSay(ret, false, "'mode' is not allowed in 'file.recurse'. Please use 'file_mode' and 'dir_mode'.")
 	}
 	fileMode := a.FileMode
 	keepMode := strings.EqualFold(Str(orEmpty(fileMode)), "keep")
@@ -173,16 +173,16 @@ func fileStateRecurse(ctx context.Context, c *Call, a fileRecurseArgs) (any, err
 	dirMode := normalizeMode(a.DirMode)
 	fileMode = normalizeMode(fileMode)
 	if msg := checkOwner(c, user, group); msg != "" {
-		return failState(ret, "%s", msg)
+		return stateSay(ret, false, "%s", msg)
 	}
 	if !filepath.IsAbs(name) {
-		return failState(ret, "Specified file %s is not an absolute path", name)
+		return stateSay(ret, false, "Specified file %s is not an absolute path", name)
 	}
 	var sources []any
 	for _, s := range textList(a.Source) {
 		s = strings.TrimRight(s, "/")
 		if !strings.HasPrefix(s, "salt://") {
-			return failState(ret, "Invalid source '%s' (must be a salt:// URI)", s)
+			return stateSay(ret, false, "Invalid source '%s' (must be a salt:// URI)", s)
 		}
 		sources = append(sources, s)
 	}
@@ -191,7 +191,7 @@ func fileStateRecurse(ctx context.Context, c *Call, a fileRecurseArgs) (any, err
 		if !isExecError(err) {
 			return nil, err
 		}
-		return failState(ret, "Recurse failed: %s", errText(err))
+		return stateSay(ret, false, "Recurse failed: %s", errText(err))
 	}
 	source := Str(src)
 	srcPath, env, err := saltPath(source, c.StateEnv())
@@ -207,11 +207,11 @@ func fileStateRecurse(ctx context.Context, c *Call, a fileRecurseArgs) (any, err
 		return nil, err
 	}
 	if !containsText(dirs, strings.TrimRight(srcPath, "/")) {
-		return failState(ret, "The directory '%s' does not exist on the salt fileserver in saltenv '%s'", srcPath, env)
+		return stateSay(ret, false, "The directory '%s' does not exist on the salt fileserver in saltenv '%s'", srcPath, env)
 	}
 	if !isDir(name) {
 		if pathExists(name) {
-			return failState(ret, "The path %s exists and is not a directory", name)
+			return stateSay(ret, false, "The path %s exists and is not a directory", name)
 		}
 		if !c.Testing() {
 			if err := makedirsPerms(ctx, c, name, user, group, dirMode); err != nil {

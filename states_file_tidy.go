@@ -33,10 +33,10 @@ func fileStateTidied(ctx context.Context, c *Call, a struct {
 	name := expandUser(a.Name)
 	ret := stateReturn(name, true, "")
 	if !filepath.IsAbs(name) {
-		return failState(ret, "Specified file %s is not an absolute path", name)
+		return stateSay(ret, false, "Specified file %s is not an absolute path", name)
 	}
 	if !isDir(name) {
-		return failState(ret, "%s does not exist or is not a directory.", name)
+		return stateSay(ret, false, "%s does not exist or is not a directory.", name)
 	}
 	size, err := sizeInBytes(a.Size)
 	if err != nil {
@@ -149,7 +149,7 @@ func fileStateTidied(ctx context.Context, c *Call, a struct {
 	ret.Map("changes").Set("removed", removed)
 	for _, p := range todelete {
 		if _, err := c.Run(ctx, "file.remove", p); err != nil {
-			return failState(ret, "%s", errText(err))
+			return stateSay(ret, false, "%s", errText(err))
 		}
 		removed.Append(p)
 	}
@@ -247,13 +247,12 @@ func fileStateRetention(ctx context.Context, c *Call, a struct {
 	StrptimeFormat any `def:"None"`
 	Timezone       any `def:"None"`
 }) (any, error) {
-	name := expandUser(a.Name)
-	ret := stateReturn(name, true, "")
-	if name == "" {
-		return failState(ret, "Must provide name to file.retention_schedule")
+	name, ret, ok := startFile("retention_schedule", a.Name, true)
+	if !ok {
+		return ret, nil
 	}
 	if !isDir(name) {
-		return failState(ret, "Name provided to file.retention must be a directory")
+		return stateSay(ret, false, "Name provided to file.retention must be a directory")
 	}
 	type backup struct {
 		file string

@@ -178,7 +178,7 @@ func saltStateState(ctx context.Context, c *Call, a struct {
 	ret := NewMap("name", a.Name, "changes", NewMap(), "comment", "", "result", true)
 	allowed, ok := toInt(a.AllowFail)
 	if !ok {
-		return failState(ret, "Passed invalid value for 'allow_fail', must be an int")
+		return stateSay(ret, false, "Passed invalid value for 'allow_fail', must be an int")
 	}
 	args := NewList()
 	fun := ""
@@ -192,7 +192,7 @@ func saltStateState(ctx context.Context, c *Call, a struct {
 		fun = "state.sls"
 		args.Append(strings.Join(textList(a.SLS), ","))
 	default:
-		return failState(ret, "No highstate or sls specified, no execution made")
+		return stateSay(ret, false, "No highstate or sls specified, no execution made")
 	}
 	test := a.Test
 	if test == nil && c.Testing() {
@@ -206,13 +206,13 @@ func saltStateState(ctx context.Context, c *Call, a struct {
 	setGiven(kw, "pillarenv", a.Pillarenv, "saltenv", a.Saltenv, "exclude", a.Exclude)
 	kw.Set("queue", a.Queue)
 	if _, ok := a.Concurrent.(bool); !ok {
-		return failState(ret, "Must pass in boolean for value of 'concurrent'")
+		return stateSay(ret, false, "Must pass in boolean for value of 'concurrent'")
 	}
 	kw.Set("concurrent", a.Concurrent)
 	var answers *Map
 	if c.Runner == nil {
 		if c.Opts.Str("file_client") != "local" {
-			return failState(ret, "salt.state runs on the master: salt-run state.orchestrate")
+			return stateSay(ret, false, "salt.state runs on the master: salt-run state.orchestrate")
 		}
 		kw.Set("concurrent", true) // the run that this state is part of is under way
 		v, err := c.RunKw(ctx, fun, args.Items, kw)
@@ -234,7 +234,7 @@ func saltStateState(ctx context.Context, c *Call, a struct {
 	}
 	excused := failMinions(ret, a.FailMinions)
 	if answers.Len() == 0 && a.ExpectMinions {
-		return failState(ret, "No minions returned")
+		return stateSay(ret, false, "No minions returned")
 	}
 	changes := NewMap()
 	var failed, unchanged []string
@@ -314,19 +314,17 @@ func saltStateFunction(ctx context.Context, c *Call, a struct {
 		args = Strings(strings.Fields(s))
 	}
 	if c.Testing() {
-		ret.Set("comment", fmt.Sprintf("Function %s would be executed on target %s", a.Name, Str(a.Tgt)))
-		ret.Set("result", nil)
-		return ret, nil
+		return stateSay(ret, nil, "Function %s would be executed on target %s", a.Name, Str(a.Tgt))
 	}
 	if c.Runner == nil {
-		return failState(ret, "salt.function runs on the master: salt-run state.orchestrate")
+		return stateSay(ret, false, "salt.function runs on the master: salt-run state.orchestrate")
 	}
 	kw, _ := a.Kwarg.(*Map)
 	fireArgs(ctx, c, "function", a.Name, a.Tgt, NewMap("arg", NewList(args.Items...), "kwarg", mapOrEmpty(kw), "tgt_type", a.TgtType))
 	req, w := c.orchestrated(a.Tgt, a.TgtType, a.Name, withKeywords(args, kw), a.Ret, a.Timeout)
 	answers, jid, err := inBatches(ctx, c, req, w, a.Batch, a.Subset)
 	if err != nil {
-		return failState(ret, "%s", err)
+		return stateSay(ret, false, "%s", err)
 	}
 	if jid != "" && answers.Len() > 0 {
 		ret.Set("__jid__", jid)
@@ -362,7 +360,7 @@ func saltStateFunction(ctx context.Context, c *Call, a struct {
 		changes.Set(minion, result)
 	}
 	if answers.Len() == 0 {
-		return failState(ret, "No minions responded")
+		return stateSay(ret, false, "No minions responded")
 	}
 	ret.Set("changes", NewMap("ret", changes))
 	comment := "Function ran successfully."
@@ -604,9 +602,7 @@ func saltStateWaitForEvent(ctx context.Context, c *Call, a struct {
 }) (any, error) {
 	ret := stateReturn(a.Name, false, "")
 	if c.Testing() {
-		ret.Set("comment", fmt.Sprintf("Orchestration would wait for event '%s'", a.Name))
-		ret.Set("result", nil)
-		return ret, nil
+		return stateSay(ret, nil, "Orchestration would wait for event '%s'", a.Name)
 	}
 	left := texts(NewList(toItems(a.IDList)...))
 	began := time.Now()
@@ -614,7 +610,7 @@ func saltStateWaitForEvent(ctx context.Context, c *Call, a struct {
 	defer cancel()
 	bus, err := DialBus(ctx, c.Opts.Path("sock_dir"))
 	if err != nil {
-		return failState(ret, "no event bus to wait at: %v", err)
+		return stateSay(ret, false, "no event bus to wait at: %v", err)
 	}
 	defer bus.Close()
 	sub := bus.Subscribe()
@@ -624,7 +620,7 @@ func saltStateWaitForEvent(ctx context.Context, c *Call, a struct {
 	for {
 		e, err := sub.Next(ctx)
 		if err != nil {
-			return failState(ret, "Timeout value reached.")
+			return stateSay(ret, false, "Timeout value reached.")
 		}
 		if !pattern.Match(e.Tag) {
 			continue
@@ -651,9 +647,7 @@ func saltStateWaitForEvent(ctx context.Context, c *Call, a struct {
 			seen.Append(item)
 		}
 		if len(left) == 0 {
-			ret.Set("result", true)
-			ret.Set("comment", fmt.Sprintf("All events seen in %s seconds.", Str(time.Since(began).Seconds())))
-			return ret, nil
+			return stateSay(ret, true, "All events seen in %s seconds.", Str(time.Since(began).Seconds()))
 		}
 	}
 }
