@@ -281,8 +281,13 @@ func hexPairs(hashType string, data []byte) string {
 		return ""
 	}
 	h.Write(data)
+	return colonHex(h.Sum(nil))
+}
+
+// colonHex writes bytes as 0a:1b.
+func colonHex(p []byte) string {
 	var b strings.Builder
-	for i, c := range h.Sum(nil) {
+	for i, c := range p {
 		if i > 0 {
 			b.WriteByte(':')
 		}

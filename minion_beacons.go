@@ -40,16 +40,25 @@ type beaconKind struct {
 func beaconKinds() []beaconKind {
 	none := func(*Map, []any) string { return "" }
 	return []beaconKind{
+		{"btmp", checkLogins("btmp"), func() beacon { return &loginsBeacon{file: "/var/log/btmp", failed: true} }},
+		{"cert_info", checkCertInfo, func() beacon { return beaconFunc(lookCertInfo) }},
 		{"diskusage", none, func() beacon { return beaconFunc(lookDiskusage) }},
 		{"inotify", checkInotify, func() beacon { return &inotifyBeacon{} }},
+		{"journald", checkJournald, func() beacon { return &journaldBeacon{} }},
 		{"load", checkLoad, func() beacon { return &loadBeacon{} }},
 		{"log", checkLog, func() beacon { return &logBeacon{} }},
 		{"memusage", checkPercent("memusage"), func() beacon { return beaconFunc(lookMemusage) }},
 		{"network_info", checkNetworkInfo, func() beacon { return beaconFunc(lookNetworkInfo) }},
+		{"network_settings", checkNetworkSettings, func() beacon { return &networkSettingsBeacon{} }},
+		{"pkg", checkPkg, func() beacon { return &pkgBeacon{} }},
 		{"ps", checkPs, func() beacon { return beaconFunc(lookPs) }},
+		{"salt_monitor", checkSaltMonitor, func() beacon { return beaconFunc(lookSaltMonitor) }},
 		{"service", checkService, func() beacon { return &serviceBeacon{} }},
+		{"sh", none, func() beacon { return &shBeacon{} }},
 		{"status", none, func() beacon { return beaconFunc(lookStatus) }},
 		{"swapusage", checkPercent("swapusage"), func() beacon { return beaconFunc(lookSwapusage) }},
+		{"watchdog", checkWatchdog, func() beacon { return &watchdogBeacon{} }},
+		{"wtmp", checkLogins("wtmp"), func() beacon { return &loginsBeacon{file: "/var/log/wtmp"} }},
 	}
 }
 
@@ -287,6 +296,9 @@ func (b *Beacons) look(ctx context.Context, call func() *Call, now time.Time) (e
 		wait = min(wait, every)
 		c := call()
 		if Truth(conf.Value("disable_during_state_run")) && stateRuns(c) {
+			if _, holds := st.b.(interface{ close() }); holds { // what happens meanwhile is not told later
+				dropBeacon(st.b)
+			}
 			continue
 		}
 		events = append(events, b.lookAt(ctx, c, name, st, conf, list)...)
@@ -302,10 +314,11 @@ func (b *Beacons) lookAt(ctx context.Context, c *Call, name string, st *beaconSt
 	prefix := "salt/beacon/" + b.opts.Str("id") + "/" + name + "/"
 	found, err := st.b.look(ctx, c, conf, list)
 	if err != nil {
-		if text := err.Error(); text != st.said {
-			b.log.Error(fmt.Sprintf("Unable to start %s beacon, %s", name, text))
-			st.said = text
+		if err.Error() == st.said {
+			return nil // said once, until it is another
 		}
+		st.said = err.Error()
+		b.log.Error(fmt.Sprintf("Unable to start %s beacon, %s", name, st.said))
 		return []beaconEvent{{prefix, NewMap("id", b.opts.Str("id"), "error", err.Error())}}
 	}
 	st.said = ""

@@ -90,27 +90,76 @@ type inotifyWatch struct {
 	autoAdd bool
 }
 
+// inotifyHandle is an inotify instance of the kernel's, made when it is needed.
+type inotifyHandle struct {
+	fd   int
+	open bool
+}
+
+// ensure opens it; fresh says that it was not open, so that nothing is watched.
+func (h *inotifyHandle) ensure() (fresh bool, err error) {
+	if h.open {
+		return false, nil
+	}
+	h.fd, err = syscall.InotifyInit1(syscall.IN_CLOEXEC | syscall.IN_NONBLOCK)
+	h.open = err == nil
+	return h.open, err
+}
+
+func (h *inotifyHandle) close() {
+	if h.open {
+		_ = syscall.Close(h.fd)
+		h.open = false
+	}
+}
+
+// inotifyEvent is one event as the kernel tells it.
+type inotifyEvent struct {
+	wd     int32
+	mask   uint32
+	cookie uint32 // the same for both halves of a move
+	name   string
+}
+
+// read gives f what the kernel has kept since the last read.
+func (h *inotifyHandle) read(f func(inotifyEvent) error) error {
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := syscall.Read(h.fd, buf)
+		if err == syscall.EAGAIN || err == syscall.EINTR || n <= 0 && err == nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for p := buf[:n]; len(p) >= syscall.SizeofInotifyEvent; {
+			size := int(binary.NativeEndian.Uint32(p[12:]))
+			if len(p) < syscall.SizeofInotifyEvent+size {
+				break
+			}
+			e := inotifyEvent{wd: int32(binary.NativeEndian.Uint32(p)), mask: binary.NativeEndian.Uint32(p[4:]), cookie: binary.NativeEndian.Uint32(p[8:]),
+				name: strings.TrimRight(string(p[syscall.SizeofInotifyEvent:syscall.SizeofInotifyEvent+size]), "\x00")}
+			p = p[syscall.SizeofInotifyEvent+size:]
+			if err := f(e); err != nil {
+				return err
+			}
+		}
+	}
+}
+
 type inotifyBeacon struct {
-	fd      int
-	open    bool
+	inotifyHandle
 	watches map[int32]inotifyWatch
 	paths   map[string]int32
 }
 
-func (b *inotifyBeacon) close() {
-	if b.open {
-		_ = syscall.Close(b.fd)
-		b.open = false
-	}
-}
-
 func (b *inotifyBeacon) look(_ context.Context, _ *Call, conf *Map, _ []any) ([]*Map, error) {
-	if !b.open {
-		fd, err := syscall.InotifyInit1(syscall.IN_CLOEXEC | syscall.IN_NONBLOCK)
-		if err != nil {
-			return nil, err
-		}
-		b.fd, b.open, b.watches, b.paths = fd, true, map[int32]inotifyWatch{}, map[string]int32{}
+	fresh, err := b.ensure()
+	if err != nil {
+		return nil, err
+	}
+	if fresh {
+		b.watches, b.paths = map[int32]inotifyWatch{}, map[string]int32{}
 	}
 	out, err := b.events(conf.Map("files"))
 	if err != nil {
@@ -202,55 +251,56 @@ func inotifyExcluded(path string, conf *Map) bool {
 	return false
 }
 
-// events reads what the kernel has kept since the last look.
-func (b *inotifyBeacon) events(files *Map) ([]*Map, error) {
-	var out []*Map
-	buf := make([]byte, 64<<10)
-	for {
-		n, err := syscall.Read(b.fd, buf)
-		if err == syscall.EAGAIN || err == syscall.EINTR || n <= 0 && err == nil {
-			return out, nil
+// events reads what has happened since the last look.
+func (b *inotifyBeacon) events(files *Map) (out []*Map, err error) {
+	err = b.read(func(e inotifyEvent) error {
+		w, ok := b.watches[e.wd]
+		if !ok {
+			return nil
 		}
-		if err != nil {
-			return out, err
+		if e.mask&syscall.IN_IGNORED != 0 { // the watch is gone; the path may come again
+			delete(b.watches, e.wd)
+			delete(b.paths, w.path)
+			return nil
 		}
-		for p := buf[:n]; len(p) >= syscall.SizeofInotifyEvent; {
-			wd := int32(binary.NativeEndian.Uint32(p[0:]))
-			mask := binary.NativeEndian.Uint32(p[4:])
-			size := int(binary.NativeEndian.Uint32(p[12:]))
-			if len(p) < syscall.SizeofInotifyEvent+size {
-				break
-			}
-			name := strings.TrimRight(string(p[syscall.SizeofInotifyEvent:syscall.SizeofInotifyEvent+size]), "\x00")
-			p = p[syscall.SizeofInotifyEvent+size:]
-			w, ok := b.watches[wd]
-			if !ok {
-				continue
-			}
-			if mask&syscall.IN_IGNORED != 0 { // the watch is gone; the path may come again
-				delete(b.watches, wd)
-				delete(b.paths, w.path)
-				continue
-			}
-			path := w.path
-			if name != "" {
-				path = filepath.Join(w.path, name)
-			}
-			conf := files.Map(w.root)
-			if inotifyExcluded(path, conf) {
-				continue
-			}
-			if w.autoAdd && mask&syscall.IN_ISDIR != 0 && mask&(syscall.IN_CREATE|syscall.IN_MOVED_TO) != 0 {
-				below := w
-				below.path, below.recurse = path, true
-				if err := b.watch(below, conf); err != nil {
-					return out, err
-				}
-			}
-			if mask&w.mask == 0 {
-				continue
-			}
-			out = append(out, NewMap("tag", w.path, "path", path, "change", inotifyName(mask)))
+		path := w.path
+		if e.name != "" {
+			path = filepath.Join(w.path, e.name)
 		}
-	}
+		conf := files.Map(w.root)
+		if inotifyExcluded(path, conf) {
+			return nil
+		}
+		if w.autoAdd && e.mask&syscall.IN_ISDIR != 0 && e.mask&(syscall.IN_CREATE|syscall.IN_MOVED_TO) != 0 {
+			below := w
+			below.path, below.recurse = path, true
+			if err := b.watch(below, conf); err != nil {
+				return err
+			}
+		}
+		if e.mask&w.mask != 0 {
+			out = append(out, NewMap("tag", w.path, "path", path, "change", inotifyName(e.mask)))
+		}
+		if w.autoAdd && w.mask&syscall.IN_CREATE != 0 && e.mask&syscall.IN_ISDIR != 0 && e.mask&(syscall.IN_CREATE|syscall.IN_MOVED_TO) != 0 {
+			out = append(out, alreadyIn(path, conf)...)
+		}
+		return nil
+	})
+	return out, err
+}
+
+// alreadyIn tells of what came into a new directory before it was watched.
+func alreadyIn(dir string, conf *Map) (out []*Map) {
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || path == dir || inotifyExcluded(path, conf) {
+			return nil
+		}
+		mask := uint32(syscall.IN_CREATE)
+		if d.IsDir() {
+			mask |= syscall.IN_ISDIR
+		}
+		out = append(out, NewMap("tag", filepath.Dir(path), "path", path, "change", inotifyName(mask)))
+		return nil
+	})
+	return out
 }

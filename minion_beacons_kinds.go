@@ -155,17 +155,14 @@ func checkLoad(conf *Map, _ []any) string {
 type loadBeacon struct{ last map[string]float64 }
 
 func (b *loadBeacon) look(_ context.Context, _ *Call, conf *Map, _ []any) ([]*Map, error) {
-	p, err := os.ReadFile("/proc/loadavg")
+	averages, err := loadAverages()
 	if err != nil {
 		return nil, err
 	}
-	f := strings.Fields(string(p))
 	now, out := map[string]float64{}, &Map{}
 	for i, k := range loadKeys() {
-		if i < len(f) {
-			now[k], _ = strconv.ParseFloat(f[i], 64)
-		}
-		out.Set(k, now[k])
+		now[k] = averages[i]
+		out.Set(k, averages[i])
 	}
 	onChange := Truth(conf.Value("onchangeonly"))
 	if onChange && b.last == nil {

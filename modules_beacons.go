@@ -73,7 +73,26 @@ type beaconsDataArgs struct {
 	Kwargs     *Map `arg:"**kwargs"`
 }
 
-func beaconsAdd(_ context.Context, c *Call, a beaconsDataArgs) (any, error) {
+// checkNewBeacon is checkBeacon with what only a running minion knows: which
+// functions there are.
+func checkNewBeacon(ctx context.Context, c *Call, name string, v any) string {
+	if why := checkBeacon(name, v); why != "" || beaconModule(name, v) != "salt_monitor" {
+		return why
+	}
+	conf, _ := beaconDict(v)
+	calls, err := monitoredCalls(conf)
+	if err != nil {
+		return err.Error()
+	}
+	for _, one := range calls {
+		if !c.Has(ctx, one.fun) {
+			return one.fun + " not in __salt__"
+		}
+	}
+	return ""
+}
+
+func beaconsAdd(ctx context.Context, c *Call, a beaconsDataArgs) (any, error) {
 	b := beaconsOf(c)
 	ret := NewMap("comment", "Failed to add beacon "+a.Name+".", "result", false)
 	if b.List(true, true).Has(a.Name) {
@@ -87,7 +106,7 @@ func beaconsAdd(_ context.Context, c *Call, a beaconsDataArgs) (any, error) {
 	if Truth(a.Kwargs.Value("test")) {
 		return NewMap("comment", "Beacon: "+a.Name+" would be added.", "result", true), nil
 	}
-	if why := checkBeacon(a.Name, a.BeaconData); why != "" {
+	if why := checkNewBeacon(ctx, c, a.Name, a.BeaconData); why != "" {
 		ret.Set("comment", "Beacon "+a.Name+" configuration invalid, not adding.\n"+why)
 		return ret, nil
 	}
@@ -95,7 +114,7 @@ func beaconsAdd(_ context.Context, c *Call, a beaconsDataArgs) (any, error) {
 	return NewMap("comment", "Added beacon: "+a.Name+".", "result", true), nil
 }
 
-func beaconsModify(_ context.Context, c *Call, a beaconsDataArgs) (any, error) {
+func beaconsModify(ctx context.Context, c *Call, a beaconsDataArgs) (any, error) {
 	b := beaconsOf(c)
 	old, ok := b.List(true, true).Get(a.Name)
 	if !ok {
@@ -104,7 +123,7 @@ func beaconsModify(_ context.Context, c *Call, a beaconsDataArgs) (any, error) {
 	if Truth(a.Kwargs.Value("test")) {
 		return NewMap("comment", "Beacon: "+a.Name+" would be modified.", "result", true), nil
 	}
-	if why := checkBeacon(a.Name, a.BeaconData); why != "" {
+	if why := checkNewBeacon(ctx, c, a.Name, a.BeaconData); why != "" {
 		return NewMap("comment", "Beacon "+a.Name+" configuration invalid, not modifying.\n"+why, "result", false), nil
 	}
 	if Equal(old, a.BeaconData) {

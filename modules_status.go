@@ -63,13 +63,24 @@ func procLines(path string) []string {
 	return strings.FieldsFunc(readText(path), func(r rune) bool { return r == '\n' })
 }
 
-func statusLoadavg(context.Context, *Call, noArgs) (any, error) {
+// loadAverages are those of 1, 5 and 15 minutes, finer than /proc shows them.
+func loadAverages() (out [3]float64, err error) {
 	var si syscall.Sysinfo_t
 	if err := syscall.Sysinfo(&si); err != nil {
-		return nil, pyOSError(err)
+		return out, pyOSError(err)
 	}
-	load := func(i int) float64 { return float64(si.Loads[i]) / 65536 }
-	return NewMap("1-min", load(0), "5-min", load(1), "15-min", load(2)), nil
+	for i := range out {
+		out[i] = float64(si.Loads[i]) / 65536
+	}
+	return out, nil
+}
+
+func statusLoadavg(context.Context, *Call, noArgs) (any, error) {
+	load, err := loadAverages()
+	if err != nil {
+		return nil, err
+	}
+	return NewMap("1-min", load[0], "5-min", load[1], "15-min", load[2]), nil
 }
 
 func statusUptime(context.Context, *Call, noArgs) (any, error) {
