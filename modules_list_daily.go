@@ -42,6 +42,7 @@ func dailyModules() []moduleEntry {
 		{name: "xml", load: xmlModule},
 		{name: "linux_lvm", virtual: "lvm", load: lvmModule},
 		{name: "iptables", load: netfilterModule},
+		{name: "nftables", load: nftablesModule},
 		{name: "key", load: keyModule},
 		{name: "minion", load: minionModule},
 		{name: "sdb", load: sdbModule},
