@@ -533,7 +533,9 @@ func nftAdd(ctx context.Context, c *Call, a nftRuleArgs, words ...string) (any, 
 	return nftChange(ctx, c, "Added "+what, "Failed to add "+what, append(args, Str(a.Rule))...)
 }
 
-func nftAppend(ctx context.Context, c *Call, a nftRuleArgs) (any, error) { return nftAdd(ctx, c, a, "add") }
+func nftAppend(ctx context.Context, c *Call, a nftRuleArgs) (any, error) {
+	return nftAdd(ctx, c, a, "add")
+}
 
 type nftPlaceArgs struct {
 	Table    any    `def:"'filter'"`
