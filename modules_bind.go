@@ -333,6 +333,7 @@ func toFloat(v any) (float64, bool) {
 	return float64(n), ok
 }
 
+//go:noinline
 func toItems(v any) []any {
 	switch v := v.(type) {
 	case nil:

@@ -47,6 +47,8 @@ func (e *ModuleError) PythonClass() string {
 }
 
 // ExecErrorf is CommandExecutionError: something on the box went wrong.
+//
+//go:noinline
 func ExecErrorf(format string, a ...any) error {
 	return &ModuleError{Kind: ErrExecution, Msg: fmt.Sprintf(format, a...)}
 }
@@ -73,11 +75,15 @@ func ExecErrorInfo(msg string, info *Map) error {
 }
 
 // InvocationErrorf is SaltInvocationError: the arguments make no sense.
+//
+//go:noinline
 func InvocationErrorf(format string, a ...any) error {
 	return &ModuleError{Kind: ErrInvocation, Msg: fmt.Sprintf(format, a...)}
 }
 
 // NotFoundErrorf is CommandNotFoundError: a program that is needed is missing.
+//
+//go:noinline
 func NotFoundErrorf(format string, a ...any) error {
 	return &ModuleError{Kind: ErrCommandNotFound, Msg: fmt.Sprintf(format, a...)}
 }
@@ -88,6 +94,8 @@ func TypeErrorf(format string, a ...any) error {
 }
 
 // OtherErrorf is any other exception, by Python's name of its class.
+//
+//go:noinline
 func OtherErrorf(class, format string, a ...any) error {
 	return &ModuleError{Kind: ErrOther, Class: class, Msg: fmt.Sprintf(format, a...)}
 }

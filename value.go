@@ -8,6 +8,10 @@
 // Map are pointers, so that what a template or a module changes stays changed.
 // Everything else that Go code returns (int, []string, map[string]any, …) is
 // brought into the model once, by FromGo, where it enters.
+//
+// Small functions of this room that hundreds of places call are kept out of
+// line (go:noinline), like the constructors of errors: for a box with little
+// flash a megabyte of copies costs more than the call does.
 package main
 
 import (
@@ -44,9 +48,13 @@ type Plainer interface {
 }
 
 // NewList makes a list of the given values, unchanged.
+//
+//go:noinline
 func NewList(items ...any) *List { return &List{Items: items} }
 
 // Strings makes a list of texts.
+//
+//go:noinline
 func Strings(items []string) *List {
 	l := &List{Items: make([]any, len(items))}
 	for i, s := range items {
@@ -56,6 +64,8 @@ func Strings(items []string) *List {
 }
 
 // Append adds values at the end.
+//
+//go:noinline
 func (l *List) Append(items ...any) { l.Items = append(l.Items, items...) }
 
 // Len is the number of items; a nil list is empty.
@@ -95,6 +105,8 @@ func (m *Map) SetClass(class string) *Map {
 }
 
 // NewMap makes a map of alternating keys and values.
+//
+//go:noinline
 func NewMap(kv ...any) *Map {
 	m := &Map{}
 	for i := 0; i+1 < len(kv); i += 2 {
@@ -228,12 +240,18 @@ func (m *Map) Value(k any) any { v, _ := m.Get(k); return v }
 func (m *Map) Has(k any) bool { return m.find(k) >= 0 }
 
 // Str returns the text under k, or "" if there is none or it is no text.
+//
+//go:noinline
 func (m *Map) Str(k any) string { s, _ := m.Value(k).(string); return s }
 
 // Map returns the mapping under k, or nil.
+//
+//go:noinline
 func (m *Map) Map(k any) *Map { s, _ := m.Value(k).(*Map); return s }
 
 // List returns the list under k, or nil.
+//
+//go:noinline
 func (m *Map) List(k any) *List { s, _ := m.Value(k).(*List); return s }
 
 // Set puts v under k; an existing key keeps its place. An unhashable key is a
@@ -347,6 +365,8 @@ func (m *Map) SortedKeys() []any {
 
 // DeepCopy copies lists and maps all the way down; other values are shared. A
 // container that is in v twice (or in itself) is one container in the copy too.
+//
+//go:noinline
 func DeepCopy(v any) any { return deepCopy(v, nil) }
 
 func deepCopy(v any, made map[any]any) any {
