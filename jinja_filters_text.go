@@ -70,7 +70,7 @@ func jinjaTextFilters() map[string]*JinjaFilter {
 		}),
 		"indent": jinjaFilter("do_indent", "width=4, first=False, blank=False", filterIndent),
 		"lower":  textFilter("do_lower", "", func(_ *JinjaRun, s string, _ []any) (any, error) { return strings.ToLower(s), nil }),
-		"pprint": jinjaFilter("do_pprint", "", func(_ *JinjaRun, v any, _ []any, _ JinjaKwargs) (any, error) { return prettyPython(v), nil }),
+		"pprint": jinjaFilter("do_pprint", "", func(_ *JinjaRun, v any, _ []any, _ JinjaKwargs) (any, error) { return pprint(v, 1), nil }),
 		"replace": jinjaFilter2("do_replace", "old, new, count=None", func(r *JinjaRun, v any, a []any, _ JinjaKwargs) (any, error) {
 			texts := make([]string, 3)
 			for i, x := range []any{v, a[0], a[1]} {

@@ -235,13 +235,17 @@ type jinjaView struct {
 }
 
 func (v *jinjaView) TypeName() string {
+	class := "dict"
+	if v.m.Class() != "" {
+		class = "odict"
+	}
 	switch v.kind {
 	case 'k':
-		return "dict_keys"
+		return class + "_keys"
 	case 'v':
-		return "dict_values"
+		return class + "_values"
 	}
-	return "dict_items"
+	return class + "_items"
 }
 
 func (v *jinjaView) Truth() bool { return v.m.Len() > 0 }

@@ -175,13 +175,13 @@ func slsutilSerialize(_ context.Context, _ *Call, a slsutilSerializeArgs) (any, 
 		if n, ok := kw.Value("indent").(int64); ok {
 			opt.Indent = int(n)
 		}
-		s := DumpYAML(a.Obj, opt)
+		s := DumpYAML(plainMaps(a.Obj), opt)
 		if t, ok := strings.CutSuffix(s, "\n...\n"); ok {
 			return t, nil
 		}
 		return strings.TrimSuffix(s, "\n"), nil
 	case "python":
-		return prettyPython(a.Obj), nil
+		return pprint(plainMaps(a.Obj), 1), nil
 	case "msgpack":
 		p, err := EncodeBin(a.Obj)
 		if err != nil {

@@ -18,34 +18,47 @@ type pprinter struct {
 
 func pprint(v any, indent int) string {
 	p := pprinter{indent: indent}
-	p.format(v, 0, 0, 0)
+	p.format(v, 0, 0, 0, nil)
 	return p.b.String()
 }
 
 // sortedDeep is the value with the keys of all its maps sorted, as the one-line
-// form shows them.
-func sortedDeep(v any) any {
+// form shows them. What contains itself is left as it is.
+func sortedDeep(v any, outer *reprPath) any {
+	path, ok := outer.enter(identityOf(v))
+	if !ok {
+		return v
+	}
 	switch v := v.(type) {
 	case *List:
 		l := NewList()
 		for _, item := range v.Items {
-			l.Append(sortedDeep(item))
+			l.Append(sortedDeep(item, path))
 		}
 		return l
 	case Tuple:
 		t := make(Tuple, len(v))
 		for i, item := range v {
-			t[i] = sortedDeep(item)
+			t[i] = sortedDeep(item, path)
 		}
 		return t
 	case *Map:
 		m := NewMap().SetClass(v.Class())
 		for _, k := range pprintKeys(v) {
-			m.Set(k, sortedDeep(v.Value(k)))
+			m.Set(k, sortedDeep(v.Value(k), path))
 		}
 		return m
 	}
 	return v
+}
+
+// identityOf is what tells a container from an equal one.
+func identityOf(v any) any {
+	switch v.(type) {
+	case *Map, *List:
+		return v
+	}
+	return new(byte)
 }
 
 // pprintKeys sorts keys; those of different kinds by the name of their type.
@@ -64,9 +77,10 @@ func pprintKeys(m *Map) []any {
 	return keys
 }
 
-func (p *pprinter) format(v any, indent, allowance, level int) {
-	rep := Repr(sortedDeep(v))
-	if utf8.RuneCountInString(rep) <= pprintWidth-indent-allowance {
+func (p *pprinter) format(v any, indent, allowance, level int, outer *reprPath) {
+	rep := Repr(sortedDeep(v, nil))
+	path, ok := outer.enter(identityOf(v))
+	if !ok || utf8.RuneCountInString(rep) <= pprintWidth-indent-allowance {
 		p.b.WriteString(rep)
 		return
 	}
@@ -79,7 +93,7 @@ func (p *pprinter) format(v any, indent, allowance, level int) {
 				items = append(items, Tuple{k, item})
 			}
 			p.b.WriteString(class + "(")
-			p.format(NewList(items...), indent+len(class)+1, allowance+1, level-1)
+			p.format(NewList(items...), indent+len(class)+1, allowance+1, level-1, path)
 			p.b.WriteByte(')')
 			return
 		}
@@ -88,13 +102,13 @@ func (p *pprinter) format(v any, indent, allowance, level int) {
 		keys := pprintKeys(v)
 		inner := indent + p.indent
 		for i, k := range keys {
-			krep := Repr(sortedDeep(k))
+			krep := Repr(sortedDeep(k, nil))
 			p.b.WriteString(krep + ": ")
 			rest := 1
 			if i == len(keys)-1 {
 				rest = allowance + 1
 			}
-			p.format(v.Value(k), inner+utf8.RuneCountInString(krep)+2, rest, level)
+			p.format(v.Value(k), inner+utf8.RuneCountInString(krep)+2, rest, level, path)
 			if i < len(keys)-1 {
 				p.b.WriteString(",\n" + strings.Repeat(" ", inner))
 			}
@@ -102,7 +116,7 @@ func (p *pprinter) format(v any, indent, allowance, level int) {
 		p.b.WriteByte('}')
 	case *List:
 		p.b.WriteByte('[')
-		p.items(v.Items, indent, allowance+1, level)
+		p.items(v.Items, indent, allowance+1, level, path)
 		p.b.WriteByte(']')
 	case Tuple:
 		end := ")"
@@ -110,7 +124,7 @@ func (p *pprinter) format(v any, indent, allowance, level int) {
 			end = ",)"
 		}
 		p.b.WriteByte('(')
-		p.items(v, indent, allowance+len(end), level)
+		p.items(v, indent, allowance+len(end), level, path)
 		p.b.WriteString(end)
 	case string:
 		p.text(v, indent, allowance, level)
@@ -127,7 +141,7 @@ func (p *pprinter) pad() {
 	}
 }
 
-func (p *pprinter) items(items []any, indent, allowance, level int) {
+func (p *pprinter) items(items []any, indent, allowance, level int, path *reprPath) {
 	p.pad()
 	inner := indent + p.indent
 	for i, item := range items {
@@ -138,7 +152,7 @@ func (p *pprinter) items(items []any, indent, allowance, level int) {
 		if i == len(items)-1 {
 			rest = allowance
 		}
-		p.format(item, inner, rest, level)
+		p.format(item, inner, rest, level, path)
 	}
 }
 

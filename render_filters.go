@@ -82,7 +82,7 @@ func (rd *Renderer) saltFilters() map[string]*JinjaFilter {
 		}),
 		"xml": strictFilter("format_xml", "", func(_ *JinjaRun, v any, _ []any, _ JinjaKwargs) (any, error) { return formatXML(v) }),
 		"python": strictFilter("format_python", "", func(_ *JinjaRun, v any, _ []any, _ JinjaKwargs) (any, error) {
-			return Markup(strings.TrimFunc(prettyPython(v), isPythonSpace)), nil
+			return Markup(strings.TrimFunc(pprint(v, 1), isPythonSpace)), nil
 		}),
 		"load_yaml": strictFilter("load_yaml", "", loadYAMLFilter),
 		"load_json": strictFilter("load_json", "", func(r *JinjaRun, v any, _ []any, _ JinjaKwargs) (any, error) {

@@ -72,13 +72,57 @@ func (rd *Renderer) env(req *RenderRequest, extra *Map) *JinjaEnv {
 	return env
 }
 
-// finalizeValue refuses to print a dict with an undefined value in it.
+// finalizeValue is what every {{ }} prints: mappings of every class as plain
+// ones whose text is good YAML. It refuses a dict with an undefined value in it.
 func finalizeValue(v any) (any, error) {
-	m, ok := v.(*Map)
-	if !ok {
-		return v, nil
+	if m, ok := v.(*Map); ok {
+		if err := definedValues(m, 0); err != nil {
+			return nil, err
+		}
 	}
-	return v, definedValues(m, 0)
+	return printableValue(v, 0), nil
+}
+
+// printableValue copies a value for printing.
+func printableValue(v any, depth int) any {
+	if depth > maxReprDepth {
+		return v
+	}
+	switch v := v.(type) {
+	case *Map:
+		m := NewMap()
+		for k, item := range v.All() {
+			if s, ok := item.(string); ok && strings.ContainsAny(s, "\n\r\t") {
+				m.Set(k, yamlQuotedText(s))
+			} else {
+				m.Set(k, printableValue(item, depth+1))
+			}
+		}
+		return m
+	case *List:
+		return &List{Items: printableItems(v.Items, depth)}
+	case Tuple:
+		return Tuple(printableItems(v, depth))
+	}
+	return v
+}
+
+func printableItems(items []any, depth int) []any {
+	out := make([]any, len(items))
+	for i, item := range items {
+		out[i] = printableValue(item, depth+1)
+	}
+	return out
+}
+
+// yamlQuotedText is a text of several lines within a printed mapping: Python's
+// repr of it would read back as another text.
+type yamlQuotedText string
+
+func (yamlQuotedText) TypeName() string { return "str" }
+func (yamlQuotedText) Truth() bool      { return true }
+func (t yamlQuotedText) Repr() string {
+	return strings.TrimSuffix(DumpYAML(string(t), YAMLOptions{DefaultStyle: '"', Width: -1}), "\n")
 }
 
 func definedValues(m *Map, depth int) error {

@@ -61,7 +61,7 @@ func saltGlobals() map[string]any {
 			if len(args) > 1 {
 				return nil, jinjaTypeError("expected at most 1 argument, got %d", len(args))
 			}
-			m := &Map{}
+			m := NewMap().SetClass("OrderedDict")
 			return m, r.updateMap(m, args, kw)
 		}},
 		"show_full_context": jinjaFunction("show_full_context", "", func(r *JinjaRun, _ any, _ []any, _ JinjaKwargs) (any, error) {

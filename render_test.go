@@ -128,3 +128,38 @@ func TestRenderRecorded(t *testing.T) {
 		})
 	}
 }
+
+// TestPrintedMappings compares texts of ordered and plain mappings with what
+// Salt printed of the same: {{ }} shows every mapping as a plain one.
+func TestPrintedMappings(t *testing.T) {
+	t.Setenv("TZ", "UTC")
+	data, err := ParseYAML([]byte("foo:\n  z: {'APT::x': 'y', l: [{a: 1}]}\n  c: 1\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	markOrdered(data)
+	pillar := data.(*Map)
+	rd := NewRenderer(RenderConfig{})
+	for _, c := range []struct{ template, want string }{
+		{`{{ pillar.foo }}`, `{'z': {'APT::x': 'y', 'l': [{'a': 1}]}, 'c': 1}`},
+		{`{{ [pillar.foo.z, 'é'] }}`, `[{'APT::x': 'y', 'l': [{'a': 1}]}, 'é']`},
+		{`{{ pillar.foo.z ~ '' }}`, `OrderedDict([('APT::x', 'y'), ('l', [OrderedDict([('a', 1)])])])`},
+		{`{{ pillar.foo.z.keys() }}`, `odict_keys(['APT::x', 'l'])`},
+		{`{{ {'a': 1}.keys() }}`, `dict_keys(['a'])`},
+		{`{{ odict([('a', 1)]) }} {{ odict([('a', 1)]) ~ '' }} {{ odict(a=2).items() }}`, `{'a': 1} OrderedDict([('a', 1)]) odict_items([('a', 2)])`},
+		{`{{ dict(odict(a=2)) ~ '' }}`, `{'a': 2}`},
+		{`{{ {'t': "é\nb", 'l': ["a\nb", {'u': "\t"}]} }}`, `{'t': "é\nb", 'l': ['a\nb', {'u': "\t"}]}`},
+		{`{{ pillar.foo | yaml }}`, `{z: {'APT::x': y, l: [{a: 1}]}, c: 1}`},
+		{`{{ {'z': 1, 'c': 2} | yaml }}`, `{c: 2, z: 1}`},
+		{`{{ pillar.foo | json }}`, `{"c": 1, "z": {"APT::x": "y", "l": [{"a": 1}]}}`},
+		{`{{ pillar.foo | python }}`, "OrderedDict([('z',\n              OrderedDict([('APT::x', 'y'), ('l', [OrderedDict([('a', 1)])])])),\n             ('c', 1)])"},
+		{`{% set l = [1] %}{% do l.append(l) %}{{ l | python }}`, `[1, [1, [...]]]`},
+	} {
+		got, err := rd.Render(context.Background(), RenderRequest{Source: c.template, Renderers: "jinja", Saltenv: "base", SLS: "t", Pillar: pillar, Files: recordedTree{}})
+		if err != nil {
+			t.Errorf("%s: %v", c.template, err)
+		} else if got != c.want {
+			t.Errorf("%s\n got %s\nwant %s", c.template, got, c.want)
+		}
+	}
+}

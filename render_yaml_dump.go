@@ -223,7 +223,7 @@ func (e *yamlEmitter) collection(id any, fill func(*yamlItem)) *yamlItem {
 func (e *yamlEmitter) fillMap(n *yamlItem, tag string, m *Map) {
 	n.kind, n.tag = 'm', tag
 	keys := m.Keys()
-	if e.opt.SortKeys {
+	if e.opt.SortKeys && m.Class() == "" { // ordered mappings keep their order
 		keys = sortedIfComparable(keys)
 	}
 	for _, k := range keys {
