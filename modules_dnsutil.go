@@ -35,7 +35,7 @@ func dnsutilModule() Module {
 }
 
 func digModule() Module {
-	return Module{
+	m := Module{
 		Doc: "Look up names.",
 		Funcs: Funcs{
 			"check_ip": {run: dnsCheckIP, doc: "Say whether a text is an IP address."},
@@ -49,6 +49,12 @@ func digModule() Module {
 			"TXT":      {run: dnsTXT, doc: "List the texts of a name."},
 		},
 	}
+	for _, name := range []string{"A", "AAAA", "PTR", "CNAME", "NS", "SPF", "MX"} { // either way of writing
+		f := m.Funcs[name]
+		f.pyname = name
+		m.Funcs[strings.ToLower(name)] = f
+	}
+	return m
 }
 
 // dnsLimit bounds one look-up.

@@ -62,6 +62,9 @@ func gitModule() Module {
 			"archive":               {run: gitModArchive, doc: "Write an archive of a revision."},
 			"is_worktree":           {run: gitModIsWorktree, doc: "Say whether a directory is a worktree that git worktree made."},
 			"worktree_add":          {run: gitModWorktreeAdd, doc: "Add a worktree."},
+			"worktree_rm":           {run: gitModWorktreeRm, doc: "Remove the directory of a worktree; git.worktree_prune makes git forget it."},
+			"list_worktrees":        {run: gitModListWorktrees, doc: "Return the worktrees with their branches, commits and tags; stale: those whose directories\nare gone, all: both.\n\nCLI Example:\n\n    salt myminion git.list_worktrees /path/to/repo all=True"},
+			"merge_tree":            {run: gitModMergeTree, doc: "Show what a merge of two commits would change, without making it. base is their common\nancestor unless it is given."},
 			"worktree_prune":        {run: gitModWorktreePrune, doc: "Forget worktrees whose directories are gone."},
 		},
 	}
@@ -275,6 +278,15 @@ type gitModAs struct {
 
 func (a gitModAs) in(cwd string) gitModCall {
 	return gitModCall{cwd: cwd, user: a.User, ignore: a.IgnoreRetcode}
+}
+
+// gitModLocalKeyed are those of one that may ask a remote for objects it lacks.
+type gitModLocalKeyed struct {
+	User           any  `def:"None"`
+	Password       any  `def:"None"`
+	Identity       any  `def:"None"`
+	IgnoreRetcode  bool `def:"False"`
+	OutputEncoding any  `def:"None"`
 }
 
 // gitModKeyed are those of a command that may need a key for a remote.
@@ -635,95 +647,69 @@ func gitModPull(ctx context.Context, c *Call, a gitModOptsArgs) (any, error) {
 	return gitModText(ctx, c, a.in(a.Cwd), a.gitModOpts, "pull")
 }
 
-func gitModReset(ctx context.Context, c *Call, a gitModOptsArgs) (any, error) {
-	return gitModText(ctx, c, a.in(a.Cwd), a.gitModOpts, "reset")
-}
-
 type gitModPushArgs struct {
 	Cwd    string
 	Remote any `def:"None"`
 	Ref    any `def:"None"`
 	gitModOpts
 	gitModKeyed
+	Kwargs *Map `arg:"**kwargs"`
 }
 
 func gitModPush(ctx context.Context, c *Call, a gitModPushArgs) (any, error) {
+	if err := noMoreKwargs(a.Kwargs); err != nil {
+		return nil, err
+	}
 	rest := append(oneWord(a.Remote), oneWord(a.Ref)...)
 	return gitModText(ctx, c, a.in(a.Cwd).merged(), a.gitModOpts, "push", rest...)
 }
 
-type gitModRevArgs struct {
+func gitModMerge(ctx context.Context, c *Call, a struct {
 	Cwd string
 	Rev any `def:"None"`
 	gitModOpts
-	User           any  `def:"None"`
-	Password       any  `def:"None"`
-	Identity       any  `def:"None"`
-	IgnoreRetcode  bool `def:"False"`
-	OutputEncoding any  `def:"None"`
+	gitModLocalKeyed
+	Kwargs *Map `arg:"**kwargs"`
+}) (any, error) {
+	if err := noMoreKwargs(a.Kwargs); err != nil {
+		return nil, err
+	}
+	g := gitModCall{cwd: a.Cwd, user: a.User, identity: a.Identity, ignore: a.IgnoreRetcode}
+	return gitModText(ctx, c, g, a.gitModOpts, "merge", oneWord(a.Rev)...)
 }
 
-func (a gitModRevArgs) in(cwd string) gitModCall {
-	return gitModCall{cwd: cwd, user: a.User, identity: a.Identity, ignore: a.IgnoreRetcode}
+func gitModReset(ctx context.Context, c *Call, a struct {
+	Cwd string
+	gitModOpts
+	gitModLocalKeyed
+}) (any, error) {
+	g := gitModCall{cwd: a.Cwd, user: a.User, identity: a.Identity, ignore: a.IgnoreRetcode}
+	return gitModText(ctx, c, g, a.gitModOpts, "reset")
 }
 
-func gitModMerge(ctx context.Context, c *Call, a gitModRevArgs) (any, error) {
-	return gitModText(ctx, c, a.in(a.Cwd), a.gitModOpts, "merge", oneWord(a.Rev)...)
-}
-
-func gitModRevParse(ctx context.Context, c *Call, a gitModRevArgs) (any, error) {
+func gitModRevParse(ctx context.Context, c *Call, a struct {
+	Cwd string
+	Rev any `def:"None"`
+	gitModOpts
+	gitModAs
+}) (any, error) {
 	return gitModText(ctx, c, a.in(a.Cwd), a.gitModOpts, "rev-parse", oneWord(a.Rev)...)
 }
 
-func gitModRebase(ctx context.Context, c *Call, a gitModRevArgs) (any, error) {
-	if a.Rev == nil {
-		a.Rev = "master"
-	}
-	return gitModText(ctx, c, a.in(a.Cwd), a.gitModOpts, "rebase", strings.Fields(Str(a.Rev))...)
-}
-
-type gitModMergeBaseArgs struct {
-	Cwd         string
-	Refs        any  `def:"None"`
-	Octopus     bool `def:"False"`
-	IsAncestor  bool `def:"False"`
-	Independent bool `def:"False"`
-	ForkPoint   any  `def:"None"`
+func gitModRebase(ctx context.Context, c *Call, a struct {
+	Cwd string
+	Rev any `def:"'master'"`
 	gitModOpts
 	gitModAs
-}
-
-func gitModMergeBase(ctx context.Context, c *Call, a gitModMergeBaseArgs) (any, error) {
-	var rest []string
-	switch {
-	case a.Octopus:
-		rest = append(rest, "--octopus")
-	case a.IsAncestor:
-		rest = append(rest, "--is-ancestor")
-	case a.Independent:
-		rest = append(rest, "--independent")
-	case a.ForkPoint != nil:
-		rest = append(rest, "--fork-point", Str(a.ForkPoint))
-	}
-	if a.Refs != nil {
-		rest = append(rest, groupList(a.Refs)...)
-	}
-	g := a.in(a.Cwd)
-	if a.IsAncestor {
-		g.ignore, g.soft = true, true
-	}
-	r, err := gitModInDir(ctx, c, g, a.gitModOpts, "merge-base", rest...)
+}) (any, error) {
+	opts, err := gitModWords(a.Opts)
 	if err != nil {
 		return nil, err
 	}
-	if a.IsAncestor {
-		return !r.failed(), nil
+	if hasString(opts, "-i") || hasString(opts, "--interactive") {
+		return nil, InvocationErrorf("Interactive rebases are not supported")
 	}
-	all := pyLines(r.stdout, false)
-	if len(all) == 1 {
-		return all[0], nil
-	}
-	return Strings(all), nil
+	return gitModText(ctx, c, a.in(a.Cwd), a.gitModOpts, "rebase", strings.Fields(Str(a.Rev))...)
 }
 
 func gitModStatus(ctx context.Context, c *Call, a gitModCwdArgs) (any, error) {

@@ -3,7 +3,6 @@ package main
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"strings"
 )
@@ -481,90 +480,4 @@ func gitModArchive(ctx context.Context, c *Call, a gitModArchiveArgs) (any, erro
 		rest = append(rest, "--format", Str(v))
 	}
 	return gitModDone(ctx, c, a.in(a.Cwd), gitModOpts{GitOpts: a.GitOpts}, "archive", append(rest, "--output", a.Output, Str(a.Rev))...)
-}
-
-type gitModIsWorktreeArgs struct {
-	Cwd            string
-	User           any `def:"None"`
-	Password       any `def:"None"`
-	OutputEncoding any `def:"None"`
-}
-
-func gitModIsWorktree(ctx context.Context, c *Call, a gitModIsWorktreeArgs) (any, error) {
-	r, err := gitModInDir(ctx, c, gitModCall{cwd: a.Cwd, user: a.User, ignore: true, soft: true}, gitModOpts{}, "rev-parse", "--show-toplevel")
-	if err != nil || r.failed() {
-		return false, nil
-	}
-	p, err := os.ReadFile(filepath.Join(r.stdout, ".git"))
-	if err != nil {
-		return false, nil
-	}
-	label, path, _ := strings.Cut(strings.TrimSpace(string(p)), " ")
-	return label == "gitdir:" && filepath.IsAbs(path), nil
-}
-
-type gitModWorktreeAddArgs struct {
-	Cwd          string
-	WorktreePath string
-	Ref          any  `def:"None"`
-	ResetBranch  any  `def:"None"`
-	Force        any  `def:"None"`
-	Detach       bool `def:"False"`
-	gitModOpts
-	gitModAs
-	Kwargs *Map `arg:"**kwargs"`
-}
-
-func gitModWorktreeAdd(ctx context.Context, c *Call, a gitModWorktreeAddArgs) (any, error) {
-	branch := a.Kwargs.Value("branch")
-	if branch != nil && a.Detach {
-		return nil, InvocationErrorf("Only one of 'branch' and 'detach' is allowed")
-	}
-	rest := []string{"add"}
-	if a.Detach {
-		rest = append(rest, "--detach")
-	}
-	if branch != nil {
-		option := "-b"
-		if Truth(a.ResetBranch) {
-			option = "-B"
-		}
-		rest = append(rest, option, Str(branch))
-	}
-	if Truth(a.Force) {
-		rest = append(rest, "--force")
-	}
-	opts, err := gitModWords(a.Opts)
-	if err != nil {
-		return nil, err
-	}
-	rest = append(append(rest, opts...), a.WorktreePath)
-	return gitModText(ctx, c, a.in(a.Cwd).merged(), a.withOpts(nil), "worktree", append(rest, oneWord(a.Ref)...)...)
-}
-
-type gitModWorktreePruneArgs struct {
-	Cwd     string
-	DryRun  bool `def:"False"`
-	Verbose bool `def:"True"`
-	Expire  any  `def:"None"`
-	gitModOpts
-	gitModAs
-}
-
-func gitModWorktreePrune(ctx context.Context, c *Call, a gitModWorktreePruneArgs) (any, error) {
-	rest := []string{"prune"}
-	if a.DryRun {
-		rest = append(rest, "--dry-run")
-	}
-	if a.Verbose {
-		rest = append(rest, "--verbose")
-	}
-	if Truth(a.Expire) {
-		rest = append(rest, "--expire", Str(a.Expire))
-	}
-	opts, err := gitModWords(a.Opts)
-	if err != nil {
-		return nil, err
-	}
-	return gitModText(ctx, c, a.in(a.Cwd), a.withOpts(nil), "worktree", append(rest, opts...)...)
 }
