@@ -109,7 +109,8 @@ type Master struct {
 	Pillar  PillarProvider
 	Tops    TopsProvider
 	hashes  *fileHashes
-	customs *Customs // what the users wrote for the master
+	chunks  sync.Pool // *[]byte: pieces of files on their way
+	customs *Customs  // what the users wrote for the master
 	Runners Runners
 	Eauth   Authenticator
 

@@ -162,7 +162,7 @@ func (m *Master) cmdServeFile(_ context.Context, q *minionRequest) (any, error) 
 	if size <= 0 {
 		size = 1 << 20
 	}
-	chunk := make([]byte, min(int64(size), max(0, f.Info.Size()-loc)))
+	chunk := m.chunkBuffer(q, int(min(int64(size), max(0, f.Info.Size()-loc))))
 	n, err := file.ReadAt(chunk, loc)
 	if err != nil && err != io.EOF {
 		return nil, fmt.Errorf("read %s: %w", f.Path, err)
@@ -178,6 +178,17 @@ func (m *Master) cmdServeFile(_ context.Context, q *minionRequest) (any, error) 
 		out.Set("gzip", level)
 	}
 	return out, nil
+}
+
+// chunkBuffer is a buffer for a piece of a file, until the answer was sealed.
+func (m *Master) chunkBuffer(q *minionRequest, size int) []byte {
+	buf, _ := m.chunks.Get().(*[]byte)
+	if buf == nil || cap(*buf) < size {
+		fresh := make([]byte, size)
+		buf = &fresh
+	}
+	q.done = func() { m.chunks.Put(buf) }
+	return (*buf)[:size]
 }
 
 func gzipChunk(p []byte, level int) ([]byte, error) {

@@ -230,7 +230,7 @@ func TestMasterUnderAbsurdMessages(t *testing.T) {
 			t.Errorf("%s is answered by %.80s", name, Repr(v))
 		}
 		// The same under the session key of a minion.
-		body := f.session.seal(append(append(make([]byte, 16, 64+len(raw)), crypticlePrefix...), raw...))
+		body := f.session.seal(append(append(make([]byte, 16, 64+len(raw)), crypticlePrefix...), raw...), 0)
 		outer, err := EncodeWire(NewMap("enc", "aes", "load", body, "version", int64(3), "id", "absurd", "enc_algo", f.enc, "sig_algo", f.sig))
 		if err != nil {
 			t.Fatal(err)

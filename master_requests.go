@@ -24,6 +24,7 @@ type minionRequest struct {
 	id   string
 	load *Map // in.Data
 	pub  *PublicKey
+	done func() // after the answer was sealed; may be nil
 }
 
 // sealedCommand answers one command. A *rawReply goes out as it is; any other
@@ -109,6 +110,9 @@ func (m *Master) handleSealed(ctx context.Context, p *Peer, r *Request) ([]byte,
 		return raw, nil
 	}
 	out, err := r.SealReply(c, in.Nonce, v)
+	if q.done != nil {
+		q.done()
+	}
 	if err != nil {
 		m.log.Error(fmt.Sprintf("answer to %s of %s: %v", in.Cmd, in.ID, err))
 		return r.SealReply(c, in.Nonce, "")

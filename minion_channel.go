@@ -13,13 +13,15 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 )
 
 const (
-	maxRequesters  = 8 // connections to the master at one time
-	idleRequesters = 1 // of them kept open between requests
+	maxRequesters  = 8               // connections to the master at one time
+	idleRequesters = 1               // of them kept open between requests
+	spareTime      = 2 * time.Second // the others stay that long after a burst
 )
 
 // requestConn is one request connection. transport's Requester is one.
@@ -58,6 +60,7 @@ type masterChannel struct {
 	addr    string // of the request port
 	session *Session
 	idle    []requestConn
+	trim    *time.Timer // closes the spare ones of idle
 	closed  bool
 }
 
@@ -139,12 +142,32 @@ func (ch *masterChannel) take(ctx context.Context, fresh bool) (c requestConn, a
 
 func (ch *masterChannel) giveBack(c requestConn, addr string) {
 	ch.mu.Lock()
-	keep := !ch.closed && addr == ch.addr && len(ch.idle) < idleRequesters
+	keep := !ch.closed && addr == ch.addr
 	if keep {
 		ch.idle = append(ch.idle, c)
 	}
+	if len(ch.idle) > idleRequesters {
+		if ch.trim != nil {
+			ch.trim.Stop()
+		}
+		ch.trim = time.AfterFunc(spareTime, ch.closeSpare)
+	}
 	ch.mu.Unlock()
 	if !keep {
+		c.Close()
+	}
+}
+
+// closeSpare closes the idle connections that only a burst of requests needed.
+func (ch *masterChannel) closeSpare() {
+	ch.mu.Lock()
+	var spare []requestConn
+	if len(ch.idle) > idleRequesters {
+		spare = ch.idle[:len(ch.idle)-idleRequesters]
+		ch.idle = slices.Clone(ch.idle[len(spare):])
+	}
+	ch.mu.Unlock()
+	for _, c := range spare {
 		c.Close()
 	}
 }

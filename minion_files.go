@@ -250,10 +250,64 @@ func (f *fileClient) announced(ctx context.Context, rel, env string) (sum, kind 
 	return m.Str("hsum"), m.Str("hash_type"), size, nil
 }
 
+// fileLanes is how many pieces of a file are on their way at once.
+const fileLanes = 4
+
 // chunk is one piece of a file, or how asking for it ended.
 type chunk struct {
 	data []byte
 	err  error
+}
+
+// pieces asks for the pieces of one file in order, some ahead of their use. How
+// long a piece is the master decides: the first tells, and the others are asked
+// for where they should begin. If one is shorter, what was asked behind it is
+// dropped.
+type pieces struct {
+	get   func(at int64) chunk
+	size  int64        // of the file, -1 if unknown
+	loc   int64        // what next returns begins here
+	ask   int64        // what is asked for next
+	step  int64        // length of a piece, 0 before the first
+	ahead []chan chunk // asked for, in order
+}
+
+// more asks until enough is on its way.
+func (p *pieces) more() {
+	for len(p.ahead) < fileLanes && (len(p.ahead) == 0 || p.step > 0 && p.ask < p.size) {
+		answer, at := make(chan chunk, 1), p.ask
+		go func() { answer <- p.get(at) }()
+		p.ahead = append(p.ahead, answer)
+		p.ask += p.step
+	}
+}
+
+// next returns the piece at loc; an empty one is the end.
+func (p *pieces) next() chunk {
+	p.more()
+	c := <-p.ahead[0]
+	p.ahead = p.ahead[1:]
+	n := int64(len(c.data))
+	p.loc += n
+	switch {
+	case p.step == 0:
+		p.step, p.ask = n, p.loc
+	case n < p.step:
+		p.drop()
+		p.ask = p.loc
+	}
+	if c.err == nil && n > 0 {
+		p.more()
+	}
+	return c
+}
+
+// drop waits for what is on its way and forgets it.
+func (p *pieces) drop() {
+	for _, answer := range p.ahead {
+		<-answer
+	}
+	p.ahead = nil
 }
 
 // transfer fills part and checks it. A part that exists is continued.
@@ -271,31 +325,13 @@ func (f *fileClient) transfer(ctx context.Context, rel, env, part, sum, kind str
 	if err != nil {
 		return err
 	}
-	get := func(at int64) chunk {
-		load := NewMap("cmd", "_serve_file", "path", rel, "saltenv", env, "loc", at)
-		if level > 0 {
-			load.Set("gzip", int64(level))
-		}
-		v, err := f.ask(ctx, load)
-		if err != nil {
-			return chunk{err: err}
-		}
-		m, ok := v.(*Map)
-		if !ok {
-			return chunk{err: fmt.Errorf("the master answered with %s, no file data", TypeName(v))}
-		}
-		data, _ := bytesOf(m.Value("data"))
-		if Truth(m.Value("gzip")) && len(data) > 0 {
-			data, err = gunzip(data, f.maxChunk())
-		}
-		return chunk{data, err}
-	}
-	ahead := make(chan chunk, 1)
-	ask := func(at int64) { go func() { ahead <- get(at) }() }
-	ask(loc)
+	ctx, cancel := context.WithCancel(ctx)
+	p := pieces{size: size, loc: loc, ask: loc, get: func(at int64) chunk { return f.piece(ctx, rel, env, at, level) }}
+	defer p.drop()
+	defer cancel() // first, so that nothing is waited for in vain
 	limit := f.maxChunk()
 	for {
-		c := <-ahead
+		c := p.next()
 		if c.err != nil {
 			return c.err
 		}
@@ -305,15 +341,12 @@ func (f *fileClient) transfer(ctx context.Context, rel, env, part, sum, kind str
 		if int64(len(c.data)) > limit {
 			return fmt.Errorf("a chunk of %d bytes, more than the %d that are allowed", len(c.data), limit)
 		}
-		loc += int64(len(c.data))
-		if size >= 0 && loc > size {
+		if size >= 0 && p.loc > size {
 			os.Remove(part)
 			return errFileHash
 		}
-		ask(loc)
 		h.Write(c.data)
 		if _, err := file.Write(c.data); err != nil {
-			<-ahead // the request in flight has this function's goroutine
 			return err
 		}
 	}
@@ -322,6 +355,27 @@ func (f *fileClient) transfer(ctx context.Context, rel, env, part, sum, kind str
 		return errFileHash
 	}
 	return file.Close()
+}
+
+// piece asks for one piece of a file.
+func (f *fileClient) piece(ctx context.Context, rel, env string, at int64, level int) chunk {
+	load := NewMap("cmd", "_serve_file", "path", rel, "saltenv", env, "loc", at)
+	if level > 0 {
+		load.Set("gzip", int64(level))
+	}
+	v, err := f.ask(ctx, load)
+	if err != nil {
+		return chunk{err: err}
+	}
+	m, ok := v.(*Map)
+	if !ok {
+		return chunk{err: fmt.Errorf("the master answered with %s, no file data", TypeName(v))}
+	}
+	data, _ := bytesOf(m.Value("data"))
+	if Truth(m.Value("gzip")) && len(data) > 0 {
+		data, err = gunzip(data, f.maxChunk())
+	}
+	return chunk{data, err}
 }
 
 // maxChunk bounds what one reply may carry: option file_client_max_chunk,

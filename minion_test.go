@@ -25,14 +25,14 @@ func (m *testMaster) ports() [2]int {
 }
 
 // publish sends a job as the salt command does and returns its jid.
-func (m *testMaster) publish(t *testing.T, tgt, fun string, arg ...any) string {
+func (m *testMaster) publish(t testing.TB, tgt, fun string, arg ...any) string {
 	t.Helper()
 	jid, _ := m.publishAsOwner(t, tgt, "glob", fun, arg...)
 	return jid
 }
 
 // run publishes a job and waits for the return of one minion.
-func (m *testMaster) run(t *testing.T, id, fun string, arg ...any) *Map {
+func (m *testMaster) run(t testing.TB, id, fun string, arg ...any) *Map {
 	t.Helper()
 	sub := m.Bus().Subscribe("salt/job/", 100)
 	defer sub.Close()
@@ -40,7 +40,7 @@ func (m *testMaster) run(t *testing.T, id, fun string, arg ...any) *Map {
 	return m.await(t, sub, jid, id)
 }
 
-func (m *testMaster) await(t *testing.T, sub *EventSubscription, jid, id string) *Map {
+func (m *testMaster) await(t testing.TB, sub *EventSubscription, jid, id string) *Map {
 	t.Helper()
 	deadline := time.After(15 * time.Second)
 	for {
@@ -56,7 +56,7 @@ func (m *testMaster) await(t *testing.T, sub *EventSubscription, jid, id string)
 }
 
 // startMinion runs a minion of a master and waits for its start event.
-func startMinion(t *testing.T, m *testMaster, id string, opts ...any) (*Minion, func()) {
+func startMinion(t testing.TB, m *testMaster, id string, opts ...any) (*Minion, func()) {
 	t.Helper()
 	dir := filepath.Join(m.dir, id)
 	o := DefaultMinionOptions()

@@ -89,35 +89,58 @@ func NewCrypticle(keyString string) (*Crypticle, error) {
 // Encrypt seals v. A reply carries the nonce of its request; a request, a
 // publication and the reply to a request without nonce have "".
 func (c *Crypticle) Encrypt(v any, nonce string) ([]byte, error) {
+	return c.encryptBehind(0, v, nonce)
+}
+
+// encryptBehind is Encrypt with room bytes in front for a header.
+func (c *Crypticle) encryptBehind(room int, v any, nonce string) ([]byte, error) {
 	// One buffer for everything: IV, then the plain text, encrypted where it
-	// stands, then the MAC.
-	buf := make([]byte, aes.BlockSize, 512)
-	rand.Read(buf)
+	// stands, then the MAC. A piece of a file must not make it grow.
+	buf := make([]byte, room+aes.BlockSize, room+512+bulkOf(v))
+	rand.Read(buf[room:])
 	buf = append(buf, crypticlePrefix...)
 	buf = append(buf, nonce...)
 	buf, err := appendMsgpack(buf, v, true)
 	if err != nil {
 		return nil, err
 	}
-	return c.seal(buf), nil
+	return c.seal(buf, room), nil
 }
 
-// seal encrypts what stands behind the IV at the start of buf, and appends the
-// MAC.
-func (c *Crypticle) seal(buf []byte) []byte {
-	pad := aes.BlockSize - len(buf)%aes.BlockSize
+// bulkOf is about how many bytes a mapping such as a piece of a file will need.
+func bulkOf(v any) int {
+	m, ok := v.(*Map)
+	if !ok {
+		return 0
+	}
+	n := 0
+	for _, v := range m.All() {
+		switch v := v.(type) {
+		case string:
+			n += len(v)
+		case []byte:
+			n += len(v)
+		}
+	}
+	return n
+}
+
+// seal encrypts what stands behind the IV at room in buf, and appends the MAC.
+func (c *Crypticle) seal(buf []byte, room int) []byte {
+	pad := aes.BlockSize - (len(buf)-room)%aes.BlockSize
 	for i := 0; i < pad; i++ {
 		buf = append(buf, byte(pad))
 	}
-	body := buf[aes.BlockSize:]
-	cipher.NewCBCEncrypter(c.block, buf[:aes.BlockSize]).CryptBlocks(body, body)
+	iv, body := buf[room:room+aes.BlockSize], buf[room+aes.BlockSize:]
+	cipher.NewCBCEncrypter(c.block, iv).CryptBlocks(body, body)
 	mac := hmac.New(sha256.New, c.mac)
-	mac.Write(buf)
+	mac.Write(buf[room:])
 	return mac.Sum(buf)
 }
 
-// open checks the MAC and returns the plain text in a fresh buffer.
-func (c *Crypticle) open(p []byte) ([]byte, error) {
+// open checks the MAC and returns the plain text: in a fresh buffer, or, if the
+// message is the caller's own, where the message was.
+func (c *Crypticle) open(p []byte, owned bool) ([]byte, error) {
 	end := len(p) - crypticleMACLen
 	if end < 2*aes.BlockSize || end%aes.BlockSize != 0 {
 		return nil, ErrBadMAC
@@ -127,7 +150,10 @@ func (c *Crypticle) open(p []byte) ([]byte, error) {
 	if !hmac.Equal(mac.Sum(nil), p[end:]) {
 		return nil, ErrBadMAC
 	}
-	plain := make([]byte, end-aes.BlockSize)
+	plain := p[aes.BlockSize:end]
+	if !owned {
+		plain = make([]byte, end-aes.BlockSize)
+	}
 	cipher.NewCBCDecrypter(c.block, p[:aes.BlockSize]).CryptBlocks(plain, p[aes.BlockSize:end])
 	pad := int(plain[len(plain)-1])
 	if pad < 1 || pad > aes.BlockSize {
@@ -140,7 +166,17 @@ func (c *Crypticle) open(p []byte) ([]byte, error) {
 // message must be a reply that carries it. A message whose plain text is of
 // another kind is an empty map, as it is for Salt.
 func (c *Crypticle) Decrypt(p []byte, nonce string) (any, error) {
-	plain, err := c.open(p)
+	return c.decrypt(p, nonce, false)
+}
+
+// decryptOwned is Decrypt for a message that nobody reads afterwards: it is
+// decrypted where it is, and large bytes of the value are parts of it.
+func (c *Crypticle) decryptOwned(p []byte, nonce string) (any, error) {
+	return c.decrypt(p, nonce, true)
+}
+
+func (c *Crypticle) decrypt(p []byte, nonce string, owned bool) (any, error) {
+	plain, err := c.open(p, owned)
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +189,7 @@ func (c *Crypticle) Decrypt(p []byte, nonce string) (any, error) {
 			return nil, ErrBadNonce
 		}
 	}
-	return DecodeWire(rest)
+	return decodeOwnedWire(rest) // the plain text is ours
 }
 
 // DecryptPublished opens a publication. One with a serial is taken only once

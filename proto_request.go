@@ -250,17 +250,24 @@ func (r *Request) SealReply(c *Crypticle, nonce string, v any) ([]byte, error) {
 	if r.Version < 2 {
 		nonce = ""
 	}
-	sealed, err := c.Encrypt(v, nonce)
+	const room = 5 // for the longest header of bytes
+	buf, err := c.encryptBehind(room, v, nonce)
 	if err != nil {
 		return nil, err
 	}
-	return EncodeWire(sealed)
+	header, err := rawHeader(len(buf) - room)
+	if err != nil {
+		return nil, err
+	}
+	out := buf[room-len(header):]
+	copy(out, header)
+	return out, nil
 }
 
-// OpenReply is the minion's side of SealReply. A refusal in clear, or one that
+// OpenReply is the minion's side of SealReply; p is not the caller's any more. A refusal in clear, or one that
 // does not authenticate, is ErrBadMAC: the sign to log in again.
 func OpenReply(c *Crypticle, p []byte, nonce string) (any, error) {
-	v, err := DecodeWire(p)
+	v, err := decodeOwnedWire(p)
 	if err != nil {
 		return nil, err
 	}
@@ -268,7 +275,7 @@ func OpenReply(c *Crypticle, p []byte, nonce string) (any, error) {
 	if !ok {
 		return nil, fmt.Errorf("reply is a %s: %w", TypeName(v), ErrBadMAC)
 	}
-	v, err = c.Decrypt(sealed, nonce)
+	v, err = c.decryptOwned(sealed, nonce)
 	if errors.Is(err, ErrBadMAC) && len(sealed) < 80 {
 		return nil, fmt.Errorf("master refused the request (%s): %w", shortRepr(string(sealed)), err)
 	}

@@ -182,8 +182,26 @@ func (e *msgpackEncoder) textHeader(n int, old bool) error {
 	return nil
 }
 
+// rawHeader is what stands before n bytes in the wire dialect.
+func rawHeader(n int) ([]byte, error) {
+	var head bytes.Buffer
+	err := (&msgpackEncoder{buf: &head}).textHeader(n, true)
+	return head.Bytes(), err
+}
+
 func decodeMsgpack(p []byte, wire bool) (any, error) {
-	d := msgpackDecoder{p: p, r: bytes.NewReader(p), dec: msgpack.GetDecoder(), wire: wire}
+	return (&msgpackDecoder{p: p, wire: wire}).message()
+}
+
+// decodeOwnedWire is DecodeWire for a message that nobody else has: large bytes
+// of the value are parts of it, not copies.
+func decodeOwnedWire(p []byte) (any, error) {
+	return (&msgpackDecoder{p: p, wire: true, owned: true}).message()
+}
+
+// message decodes p, which must be one value.
+func (d *msgpackDecoder) message() (any, error) {
+	d.r, d.dec = bytes.NewReader(d.p), msgpack.GetDecoder()
 	d.dec.Reset(d.r)
 	v, err := d.value(0)
 	msgpack.PutDecoder(d.dec)
@@ -201,6 +219,7 @@ type msgpackDecoder struct {
 	r      *bytes.Reader // on p; dec reads from it without a buffer of its own
 	dec    *msgpack.Decoder
 	wire   bool
+	owned  bool // p belongs to the value from now on
 	values int
 }
 
@@ -278,8 +297,14 @@ func (d *msgpackDecoder) text(asText bool) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if d.owned && n >= msgpackShared && !(asText && utf8.Valid(raw)) {
+		return raw, nil
+	}
 	return textOrBytes(raw, asText), nil
 }
+
+// msgpackShared is how large bytes must be for keeping their message alive.
+const msgpackShared = 64 << 10
 
 func textOrBytes(raw []byte, asText bool) any {
 	if asText && utf8.Valid(raw) {
