@@ -57,6 +57,7 @@ type stateRun struct {
 	conditions   *Map // global_state_conditions
 
 	num     int
+	nested  int // callChunk within callChunk
 	pre     *stateReturns
 	active  map[string]bool
 	modInit map[string]bool
@@ -219,8 +220,14 @@ func (r *stateRun) recursive(low *Map, running *stateReturns) {
 // maxChunkDepth is how often a chunk is looked at again after its requisites ran.
 const maxChunkDepth = 20
 
-// callChunk runs what a chunk requires, then the chunk.
+// callChunk runs what a chunk requires, then the chunk. Requisites of an SLS can
+// lead round in ways that no check finds; such a run ends with an error.
 func (r *stateRun) callChunk(ctx context.Context, low *Map, running *stateReturns, x *chunkIndex, depth int) error {
+	r.nested++
+	defer func() { r.nested-- }()
+	if r.nested > maxChunkDepth*len(x.chunks)+100 {
+		return OtherErrorf("RecursionError", "maximum recursion depth exceeded")
+	}
 	r.aggregate(ctx, low, running, x)
 	r.initModule(ctx, low)
 	tag := lowTag(low)

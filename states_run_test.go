@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 )
@@ -112,5 +113,42 @@ func TestStatefulOutput(t *testing.T) {
 		if ret.Value("comment") != c.comment || Repr(ret.Value("changes")) != c.changes {
 			t.Errorf("%q: %s, %s", c.out, Repr(ret.Value("comment")), Repr(ret.Value("changes")))
 		}
+	}
+}
+
+// applySLS runs the states of one SLS text.
+func applySLS(t *testing.T, text string) (*Map, error) {
+	t.Helper()
+	v, err := ParseYAML([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newStateRun(stateTestCall(t))
+	state := v.(*Map)
+	var errs []string
+	handleDeclarations(state, "a", "base", &errs)
+	newHighState(r).autoOrder(state, "a")
+	ret, err := r.callHigh(context.Background(), state, "")
+	m, _ := ret.(*Map)
+	return m, err
+}
+
+// Requisites that lead round by way of a whole SLS end with an error, not with
+// the process.
+func TestRoundTreesEnd(t *testing.T) {
+	_, err := applySLS(t, `
+s0:
+  test.succeed_with_changes:
+    - watch: [{sls: a}]
+s1:
+  test.fail_without_changes:
+    - prereq: [{test: s0}]
+    - onfail_all: [{test: s0}]
+s2:
+  test.nop:
+    - watch: [{test: s0}, {test: s1}]
+`)
+	if err == nil || !strings.Contains(err.Error(), "maximum recursion depth exceeded") {
+		t.Errorf("got error %v", err)
 	}
 }
