@@ -8,6 +8,7 @@
 //
 //	main, version     the applet table: which name starts what
 //	memory            what an idle daemon gives back to the system
+//	pause             how a function waits
 //	cli*              one file for each program: options in, exit code out
 //	config*, log*     options with their defaults and checks; log lines
 //	args              words of a command line as values

@@ -10,12 +10,10 @@ package main
 import (
 	"bytes"
 	"crypto"
-	"crypto/md5"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/sha1"
 	"crypto/sha256"
-	"crypto/sha512"
 	"crypto/x509"
 	"encoding/hex"
 	"encoding/pem"
@@ -255,25 +253,6 @@ func Fingerprint(text []byte, hashType string) string {
 // FingerprintFull is the fingerprint as 3008's salt-key prints it: over the
 // whole text, as it stands in the file.
 func FingerprintFull(text []byte, hashType string) string { return hexPairs(hashType, text) }
-
-// hashByName is the hash of a hash_type option, nil for an unknown one.
-func hashByName(name string) hash.Hash {
-	switch strings.ToLower(name) {
-	case "md5":
-		return md5.New()
-	case "sha1":
-		return sha1.New()
-	case "sha224":
-		return sha256.New224()
-	case "sha256", "":
-		return sha256.New()
-	case "sha384":
-		return sha512.New384()
-	case "sha512":
-		return sha512.New()
-	}
-	return nil
-}
 
 func hexPairs(hashType string, data []byte) string {
 	h := hashByName(hashType)

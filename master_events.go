@@ -206,10 +206,9 @@ func (b *EventBus) Serve(ctx context.Context, dir string, ready func()) error {
 					return
 				}
 				b.log.Error(fmt.Sprintf("accept on the event bus: %v", err))
-				select { // out of descriptors: others need time to give some back
-				case <-ctx.Done():
+				// Out of descriptors: others need time to give some back.
+				if !sleepContext(ctx, 100*time.Millisecond) {
 					return
-				case <-time.After(100 * time.Millisecond):
 				}
 				continue
 			}

@@ -141,7 +141,7 @@ func (m *Master) payOwed(id string) {
 	m.background(func(ctx context.Context) {
 		defer m.owed.end(id)
 		for _, wait := range owedTries() {
-			if sleepUntil(ctx, wait) != nil {
+			if !sleepContext(ctx, wait) {
 				return
 			}
 			jids := m.owed.of(id)

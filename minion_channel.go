@@ -333,15 +333,3 @@ func (ch *masterChannel) fire(ctx context.Context, tag string, data any, grains 
 	_, err := ch.Request(ctx, load)
 	return err
 }
-
-// sleepContext waits, and says whether the time passed.
-func sleepContext(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}

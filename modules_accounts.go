@@ -68,10 +68,8 @@ func withAccountLock(ctx context.Context, root string, f func() error) error {
 		if time.Now().After(deadline) {
 			return ExecErrorf("cannot lock the account files: %s is held by another program", path)
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(50 * time.Millisecond):
+		if err := pause(ctx, 50*time.Millisecond); err != nil {
+			return err
 		}
 	}
 }

@@ -205,14 +205,7 @@ func archiveCmdUnzip(ctx context.Context, c *Call, a cmdUnzipArgs) (any, error) 
 }
 
 type unzipArgs struct {
-	File         string `arg:"zip_file"`
-	Dest         string
-	Excludes     any  `def:"None"`
-	Options      any  `def:"None"`
-	Template     any  `def:"None"`
-	Runas        any  `def:"None"`
-	Trim         any  `arg:"trim_output" def:"False"`
-	Password     any  `def:"None"`
+	cmdUnzipArgs
 	ExtractPerms bool `arg:"extract_perms" def:"True"`
 }
 

@@ -381,45 +381,44 @@ type disksOnlyArgs struct {
 }
 
 func diskHdparms(ctx context.Context, _ *Call, a disksArgs) (any, error) {
-	if err := requireTool("hdparm"); err != nil {
-		return nil, err
-	}
-	out := &Map{}
-	for _, d := range toStrings(a.Disks) {
-		if !strings.HasPrefix(d, "/dev/") {
-			d = "/dev/" + d
-		}
-		res, err := runTool(ctx, "hdparm", "-aAbBcCdgHiJkMmNnQrRuW", d)
-		if err != nil {
-			return nil, err
-		}
+	return eachDisk(ctx, a.Disks, "-aAbBcCdgHiJkMmNnQrRuW", func(out string) any {
 		info := &Map{}
-		for _, line := range strings.Split(res.stdout, "\n") {
+		for _, line := range strings.Split(out, "\n") {
 			if k, v, ok := strings.Cut(line, "="); ok {
 				info.Set(strings.ToLower(strings.TrimSpace(k)), strings.TrimSpace(v))
 			}
 		}
-		out.Set(d, info)
-	}
-	return out, nil
+		return info
+	})
 }
 
 func diskHpa(ctx context.Context, _ *Call, a disksOnlyArgs) (any, error) {
+	return eachDisk(ctx, a.Disks, "-N", func(out string) any { return strings.TrimSpace(out) })
+}
+
+// eachDisk asks hdparm about disks; read makes a value of what it says of one.
+func eachDisk(ctx context.Context, disks any, option string, read func(out string) any) (any, error) {
 	if err := requireTool("hdparm"); err != nil {
 		return nil, err
 	}
 	out := &Map{}
-	for _, d := range toStrings(a.Disks) {
-		if !strings.HasPrefix(d, "/dev/") {
-			d = "/dev/" + d
-		}
-		res, err := runTool(ctx, "hdparm", "-N", d)
+	for _, d := range toStrings(disks) {
+		d = devicePath(d)
+		res, err := runTool(ctx, "hdparm", option, d)
 		if err != nil {
 			return nil, err
 		}
-		out.Set(d, strings.TrimSpace(res.stdout))
+		out.Set(d, read(res.stdout))
 	}
 	return out, nil
+}
+
+// devicePath is the path of a device that may be named without /dev.
+func devicePath(name string) string {
+	if strings.HasPrefix(name, "/dev/") {
+		return name
+	}
+	return "/dev/" + name
 }
 
 type smartArgs struct {
@@ -432,10 +431,7 @@ func diskSmart(ctx context.Context, _ *Call, a smartArgs) (any, error) {
 	if err := requireTool("smartctl"); err != nil {
 		return nil, err
 	}
-	dev := a.Dev
-	if !strings.HasPrefix(dev, "/dev/") {
-		dev = "/dev/" + dev
-	}
+	dev := devicePath(a.Dev)
 	res, err := runTool(ctx, "smartctl", "--attributes", dev)
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -213,7 +214,9 @@ type dnsSPFArgs struct {
 	Nameserver any    `def:"None"`
 }
 
-var spfMechanism = regexp.MustCompile(`^(?:\+|~)?(ip[46]|include):(.+)`)
+var spfMechanism = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:\+|~)?(ip[46]|include):(.+)`)
+})
 
 // dnsSPF reads the texts of a domain: the record type SPF is no more.
 func dnsSPF(ctx context.Context, _ *Call, a dnsSPFArgs) (any, error) {
@@ -236,7 +239,7 @@ func dnsSPF(ctx context.Context, _ *Call, a dnsSPFArgs) (any, error) {
 				return
 			}
 			for _, w := range words[1:] {
-				m := spfMechanism.FindStringSubmatch(w)
+				m := spfMechanism().FindStringSubmatch(w)
 				switch {
 				case m == nil:
 				case m[1] == "include":

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-type lineArgs struct {
-	Path        string
+// lineEditArgs say what line, and what is done with it; for the state, too.
+type lineEditArgs struct {
 	Content     any  `def:"None"`
 	Match       any  `def:"None"`
 	Mode        any  `def:"None"`
@@ -22,6 +22,11 @@ type lineArgs struct {
 	Backup      bool `def:"False"`
 	Quiet       bool `def:"False"`
 	Indent      bool `def:"True"`
+}
+
+type lineArgs struct {
+	Path string
+	lineEditArgs
 }
 
 func fileLine(_ context.Context, c *Call, a lineArgs) (any, error) {

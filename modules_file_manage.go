@@ -481,36 +481,37 @@ func checkFileMeta(ctx context.Context, c *Call, a fileMetaArgs) (*Map, error) {
 	return changes, nil
 }
 
+// managedFile is what the functions that check a managed file take first.
+type managedFile struct {
+	Name                     string
+	Source, SourceHash       any
+	SourceHashName           any
+	User, Group, Mode, Attrs any
+	Template                 any
+	Context, Defaults        any
+	Saltenv                  any
+	Contents                 any  `def:"None"`
+	SkipVerify               bool `def:"False"`
+}
+
+type selinuxLabel struct {
+	Seuser, Serole, Setype, Serange any `def:"None"`
+}
+
 type checkManagedArgs struct {
-	Name                            string
-	Source, SourceHash              any
-	SourceHashName                  any
-	User, Group, Mode, Attrs        any
-	Template                        any
-	Context, Defaults               any
-	Saltenv                         any
-	Contents                        any  `def:"None"`
-	SkipVerify                      bool `def:"False"`
-	Seuser, Serole, Setype, Serange any  `def:"None"`
-	FollowSymlinks                  bool `def:"False"`
-	Kwargs                          *Map `arg:"**kwargs"`
+	managedFile
+	selinuxLabel
+	FollowSymlinks bool `def:"False"`
+	Kwargs         *Map `arg:"**kwargs"`
 }
 
 type checkManagedChangesArgs struct {
-	Name                            string
-	Source, SourceHash              any
-	SourceHashName                  any
-	User, Group, Mode, Attrs        any
-	Template                        any
-	Context, Defaults               any
-	Saltenv                         any
-	Contents                        any  `def:"None"`
-	SkipVerify                      bool `def:"False"`
-	KeepMode                        bool `def:"False"`
-	Seuser, Serole, Setype, Serange any  `def:"None"`
-	VerifySsl                       bool `def:"True"`
-	FollowSymlinks                  bool `def:"False"`
-	Kwargs                          *Map `arg:"**kwargs"`
+	managedFile
+	KeepMode bool `def:"False"`
+	selinuxLabel
+	VerifySsl      bool `def:"True"`
+	FollowSymlinks bool `def:"False"`
+	Kwargs         *Map `arg:"**kwargs"`
 }
 
 // managedChanges lists the changes of a managed file, or says what went wrong.
@@ -558,9 +559,7 @@ func keptMode(ctx context.Context, c *Call, source string, saltenv, mode any) an
 }
 
 func fileCheckManaged(ctx context.Context, c *Call, a checkManagedArgs) (any, error) {
-	changes, comment, err := managedChanges(ctx, c, checkManagedChangesArgs{Name: a.Name, Source: a.Source, SourceHash: a.SourceHash, SourceHashName: a.SourceHashName,
-		User: a.User, Group: a.Group, Mode: a.Mode, Attrs: a.Attrs, Template: a.Template, Context: a.Context, Defaults: a.Defaults, Saltenv: a.Saltenv,
-		Contents: a.Contents, SkipVerify: a.SkipVerify, Seuser: a.Seuser, Serole: a.Serole, Setype: a.Setype, Serange: a.Serange, VerifySsl: true,
+	changes, comment, err := managedChanges(ctx, c, checkManagedChangesArgs{managedFile: a.managedFile, selinuxLabel: a.selinuxLabel, VerifySsl: true,
 		FollowSymlinks: a.FollowSymlinks, Kwargs: a.Kwargs})
 	if err != nil {
 		return nil, err

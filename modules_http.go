@@ -67,10 +67,7 @@ func httpModuleWait(ctx context.Context, c *Call, a httpWaitArgs) (any, error) {
 		if !time.Now().Before(end) || ctx.Err() != nil {
 			return ret, err
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
+		sleepContext(ctx, pause)
 	}
 }
 

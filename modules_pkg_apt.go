@@ -158,7 +158,7 @@ func runApt(ctx context.Context, c *Call, o toolOptions, args ...string) (cmdRes
 			return r, err
 		}
 		c.Log.Warn(fmt.Sprintf("Waiting for dpkg lock release: retrying... %d/60", try+1))
-		if !waitRetry(ctx, 2*time.Second) {
+		if !sleepContext(ctx, 2*time.Second) {
 			return r, ctx.Err()
 		}
 	}

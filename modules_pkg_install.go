@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 )
 
 type pkgInstallArgs struct {
@@ -457,14 +456,4 @@ func inScope(c *Call, args []string) []string {
 		return args
 	}
 	return append([]string{"systemd-run", "--scope", "--description", "pkg"}, args...)
-}
-
-// waitRetry waits before another try of what is locked; false when the job ends.
-func waitRetry(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
 }

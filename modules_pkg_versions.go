@@ -37,6 +37,14 @@ func splitEpoch(v string) (epoch, rest string) {
 	return "0", v
 }
 
+// splitRelease splits version-release at the last dash.
+func splitRelease(v string) (version, release string) {
+	if i := strings.LastIndexByte(v, '-'); i >= 0 {
+		return v[:i], v[i+1:]
+	}
+	return v, ""
+}
+
 // dpkgCompare orders versions as deb-version(7) says.
 func dpkgCompare(a, b string) int {
 	ea, a := splitEpoch(strings.TrimSpace(a))
@@ -44,14 +52,8 @@ func dpkgCompare(a, b string) int {
 	if n := compareNumberTexts(ea, eb); n != 0 {
 		return n
 	}
-	split := func(v string) (string, string) {
-		if i := strings.LastIndexByte(v, '-'); i >= 0 {
-			return v[:i], v[i+1:]
-		}
-		return v, ""
-	}
-	ua, ra := split(a)
-	ub, rb := split(b)
+	ua, ra := splitRelease(a)
+	ub, rb := splitRelease(b)
 	if n := dpkgPart(ua, ub); n != 0 {
 		return n
 	}
@@ -108,14 +110,8 @@ func rpmCompare(a, b string) int {
 	if n := compareNumberTexts(ea, eb); n != 0 {
 		return n
 	}
-	split := func(v string) (string, string) {
-		if i := strings.LastIndexByte(v, '-'); i >= 0 {
-			return v[:i], v[i+1:]
-		}
-		return v, ""
-	}
-	va, ra := split(a)
-	vb, rb := split(b)
+	va, ra := splitRelease(a)
+	vb, rb := splitRelease(b)
 	if n := rpmPart(va, vb); n != 0 {
 		return n
 	}

@@ -151,7 +151,7 @@ func (s runitServices) setEnabled(ctx context.Context, c *Call, name string, on 
 		return false, osError(err)
 	}
 	for try := 0; try < 10; try++ {
-		if !waitRetry(ctx, 500*time.Millisecond) {
+		if !sleepContext(ctx, 500*time.Millisecond) {
 			return false, ctx.Err()
 		}
 		if ok, err := runOK(ctx, c, "sv", "status", link); ok || err != nil {

@@ -3,15 +3,9 @@ package main
 
 import (
 	"context"
-	"crypto/md5"
 	"crypto/rand"
-	"crypto/sha1"
-	"crypto/sha256"
-	"crypto/sha3"
-	"crypto/sha512"
 	"encoding/hex"
 	"fmt"
-	"hash"
 	"math"
 	"math/big"
 	"runtime/debug"
@@ -208,18 +202,6 @@ func testSleep(ctx context.Context, _ *Call, a lengthArgs) (any, error) {
 	return true, pause(ctx, time.Duration(n)*time.Second)
 }
 
-// pause waits; a job that ends meanwhile is an error.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 type randSleepArgs struct {
 	Max int64 `def:"60"`
 }
@@ -345,33 +327,6 @@ func testRandomHash(_ context.Context, c *Call, a randomHashArgs) (any, error) {
 	}
 	fmt.Fprint(h, randomBelow(a.Size+1))
 	return hex.EncodeToString(h.Sum(nil)), nil
-}
-
-// newHash makes a hash by Python's name of it; nil if there is none.
-func newHash(name string) hash.Hash {
-	switch strings.ToLower(name) {
-	case "md5":
-		return md5.New()
-	case "sha1":
-		return sha1.New()
-	case "sha224":
-		return sha256.New224()
-	case "sha256":
-		return sha256.New()
-	case "sha384":
-		return sha512.New384()
-	case "sha512":
-		return sha512.New()
-	case "sha3_224":
-		return sha3.New224()
-	case "sha3_256":
-		return sha3.New256()
-	case "sha3_384":
-		return sha3.New384()
-	case "sha3_512":
-		return sha3.New512()
-	}
-	return nil
 }
 
 type exceptionArgs struct {

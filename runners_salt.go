@@ -444,12 +444,10 @@ func runStateEvent(ctx context.Context, c *Call, a runStateEventArgs) (any, erro
 			if first {
 				return nil, ExecErrorf("%v: is the master running?", err)
 			}
-			select { // the master may be starting anew
-			case <-ctx.Done():
+			if !sleepContext(ctx, busRetry) { // the master may be starting anew
 				return nil, nil
-			case <-time.After(busRetry):
-				continue
 			}
+			continue
 		}
 		err = followEvents(ctx, bus, func(e BusEvent) (bool, error) {
 			if !pattern.Match(e.Tag) {
@@ -634,30 +632,19 @@ type runSleepArgs struct {
 	STime any `def:"10"`
 }
 
-func sleepUntil(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 func runTestSleep(ctx context.Context, c *Call, a runSleepArgs) (any, error) {
 	fmt.Fprintln(c.Runner.Out, Str(a.STime))
 	f, ok := toFloat(a.STime)
 	if !ok {
 		return nil, TypeErrorf("'%s' object cannot be interpreted as an integer", TypeName(a.STime))
 	}
-	return true, sleepUntil(ctx, time.Duration(f*float64(time.Second)))
+	return true, pause(ctx, time.Duration(f*float64(time.Second)))
 }
 
 func runTestStream(ctx context.Context, c *Call, _ noArgs) (any, error) {
 	for i := 1; i < 100; i++ {
 		c.progress(ctx, NewMap("message", fmt.Sprintf("Runner is %d%% done", i)))
-		if err := sleepUntil(ctx, 100*time.Millisecond); err != nil {
+		if err := pause(ctx, 100*time.Millisecond); err != nil {
 			return nil, err
 		}
 	}

@@ -233,26 +233,10 @@ func (w *archiveWork) checkSource(ctx context.Context, c *Call) (bool, error) {
 	}
 	if f, ok := w.a.ArchiveFormat.(string); ok && f != "" {
 		w.format = strings.ToLower(f)
-	} else if w.format = archiveKind(path); w.format == "" {
+	} else if w.format = guessArchive(path); w.format == "" {
 		return w.say(false, "Could not guess archive_format from the value of the 'source' argument. Please set this archive_format to one of the following: tar, rar, zip"), nil
 	}
 	return true, nil
-}
-
-// archiveKind is the kind of an archive by its name.
-func archiveKind(name string) string {
-	name = strings.ToLower(name)
-	for _, end := range []string{".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tbz", ".tar.xz", ".txz", ".tar.lzma", ".tlz"} {
-		if strings.HasSuffix(name, end) {
-			return "tar"
-		}
-	}
-	for _, kind := range []string{"zip", "rar"} {
-		if strings.HasSuffix(name, "."+kind) {
-			return kind
-		}
-	}
-	return ""
 }
 
 var stripComponents = sync.OnceValue(func() *regexp.Regexp {

@@ -411,10 +411,10 @@ func managedState(ctx context.Context, c *Call, a fileManagedArgs) (*Map, error)
 		vars.Set("accumulator", texts)
 	}
 	if c.Testing() {
-		changes, comment, err := managedChanges(ctx, c, checkManagedChangesArgs{Name: name, Source: source, SourceHash: sourceHash,
+		changes, comment, err := managedChanges(ctx, c, checkManagedChangesArgs{managedFile: managedFile{Name: name, Source: source, SourceHash: sourceHash,
 			SourceHashName: a.SourceHashName, User: user, Group: group, Mode: mode, Attrs: a.Attrs, Template: a.Template, Context: vars,
-			Defaults: a.Defaults, Saltenv: env, Contents: contents, SkipVerify: a.SkipVerify, KeepMode: keepMode, Seuser: se.Value("seuser"),
-			Serole: se.Value("serole"), Setype: se.Value("setype"), Serange: se.Value("serange"), VerifySsl: a.VerifySSL,
+			Defaults: a.Defaults, Saltenv: env, Contents: contents, SkipVerify: a.SkipVerify}, KeepMode: keepMode,
+			selinuxLabel: selinuxLabel{se.Value("seuser"), se.Value("serole"), se.Value("setype"), se.Value("serange")}, VerifySsl: a.VerifySSL,
 			FollowSymlinks: a.FollowSymlinks, Kwargs: a.Kwargs})
 		switch {
 		case err != nil && isExecError(err):

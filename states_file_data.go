@@ -214,8 +214,8 @@ func fileStateSerialize(ctx context.Context, c *Call, a struct {
 	}
 	mode := normalizeMode(a.Mode)
 	if c.Testing() {
-		changes, comment, err := managedChanges(ctx, c, checkManagedChangesArgs{Name: name, User: a.User, Group: a.Group, Mode: mode, Saltenv: c.StateEnv(),
-			Contents: body, VerifySsl: true, Kwargs: a.Kwargs})
+		changes, comment, err := managedChanges(ctx, c, checkManagedChangesArgs{managedFile: managedFile{Name: name, User: a.User, Group: a.Group, Mode: mode,
+			Saltenv: c.StateEnv(), Contents: body}, VerifySsl: true, Kwargs: a.Kwargs})
 		if err != nil {
 			return nil, err
 		}

@@ -30,21 +30,12 @@ func editedState(c *Call, ret *Map, diff any, dry string) (any, error) {
 }
 
 func fileStateLine(ctx context.Context, c *Call, a struct {
-	Name        string
-	Content     any  `def:"None"`
-	Match       any  `def:"None"`
-	Mode        any  `def:"None"`
-	Location    any  `def:"None"`
-	Before      any  `def:"None"`
-	After       any  `def:"None"`
-	ShowChanges bool `def:"True"`
-	Backup      bool `def:"False"`
-	Quiet       bool `def:"False"`
-	Indent      bool `def:"True"`
-	Create      bool `def:"False"`
-	User        any  `def:"None"`
-	Group       any  `def:"None"`
-	FileMode    any  `def:"None"`
+	Name string
+	lineEditArgs
+	Create   bool `def:"False"`
+	User     any  `def:"None"`
+	Group    any  `def:"None"`
+	FileMode any  `def:"None"`
 }) (any, error) {
 	name, ret, ok := startFile("line", a.Name, true)
 	if !ok {
