@@ -40,6 +40,8 @@ func dailyModules() []moduleEntry {
 		{name: "virtualenv_mod", virtual: "virtualenv", load: virtualenvModule},
 		{name: "uci", load: uciModule},
 		{name: "xml", load: xmlModule},
+		{name: "dpkg_lowpkg", virtual: "lowpkg", load: dpkgModule},
+		{name: "rpm_lowpkg", virtual: "lowpkg", load: rpmModule},
 		{name: "linux_acl", virtual: "acl", load: aclModule},
 		{name: "quota", load: quotaModule},
 		{name: "extfs", load: extfsModule},

@@ -178,10 +178,11 @@ func (apkManager) removeCommand(names []string, purge bool, _ *Map) []string {
 }
 
 func (apkManager) upgradeCommand(kw *Map) []string {
+	cmd := []string{"apk", "upgrade"}
 	if Truth(kw.Value("dist_upgrade")) {
-		return []string{"apk", "upgrade", "--available"}
+		cmd = append(cmd, "--available")
 	}
-	return []string{"apk", "upgrade"}
+	return append(cmd, upgradeNames(kw)...)
 }
 
 func (apkManager) run(ctx context.Context, c *Call, args []string, _ *Map) (cmdResult, error) {

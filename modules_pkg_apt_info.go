@@ -4,7 +4,6 @@ package main
 import (
 	"context"
 	"os"
-	"path/filepath"
 	"regexp"
 	"sort"
 	"strings"
@@ -444,30 +443,7 @@ func aptUnhold(ctx context.Context, c *Call, a pkgHoldArgs) (any, error) {
 }
 
 func aptListDownloaded(ctx context.Context, c *Call, a rootKwArgs) (any, error) {
-	ret := &Map{}
-	err := filepath.WalkDir(rootOf(a.Root)+"/var/cache/apt", func(path string, d os.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".deb") {
-			return nil
-		}
-		name, version, err := aptManager{}.fileInfo(ctx, c, path)
-		if err != nil {
-			return err
-		}
-		st, err := d.Info()
-		if err != nil {
-			return err
-		}
-		byVersion := ret.Map(name)
-		if byVersion == nil {
-			byVersion = &Map{}
-			ret.Set(name, byVersion)
-		}
-		made := st.ModTime().Unix()
-		byVersion.Set(version, NewMap("path", path, "size", st.Size(), "creation_date_time_t", made,
-			"creation_date_time", time.Unix(made, 0).UTC().Format("2006-01-02T15:04:05")))
-		return nil
-	})
-	return ret, err
+	return downloadedPackages(ctx, c, aptManager{}, rootOf(a.Root)+"/var/cache/apt", ".deb")
 }
 
 type rootKwArgs struct {

@@ -13,7 +13,7 @@ func dnfModule() Module {
 		Virtual: func(context.Context, *Call) (bool, string) {
 			return dnfTool() != "" && which("rpm") != "", "The dnf provider needs rpm and dnf or yum"
 		},
-		Funcs: pkgFuncs(p).with(repoFuncs("/etc/yum.repos.d")).with(Funcs{
+		Funcs: pkgFuncs(p).with(repoFuncs("/etc/yum.repos.d")).with(rpmFuncs("/var/cache/dnf")).with(p.moreFuncs()).with(Funcs{
 			"hold":       {run: p.hold(true), doc: "Keep packages at their versions, by the versionlock plugin."},
 			"unhold":     {run: p.hold(false), doc: "Let packages be upgraded again."},
 			"list_holds": {run: p.listHolds, doc: "List the versions that packages are kept at."},
@@ -190,9 +190,11 @@ func (d dnfManager) upgradeCommand(kw *Map) []string {
 		cmd = append(cmd, "--nogpgcheck")
 	}
 	if Truth(kw.Value("minimal")) {
-		return append(cmd, "upgrade-minimal")
+		cmd = append(cmd, "upgrade-minimal")
+	} else {
+		cmd = append(cmd, "upgrade")
 	}
-	return append(cmd, "upgrade")
+	return append(cmd, upgradeNames(kw)...)
 }
 
 func (d dnfManager) available(ctx context.Context, c *Call, names []string, kwargs *Map) (*Map, error) {

@@ -19,10 +19,15 @@ func opkgModule() Module {
 			return which("opkg") != "" && opkgDir() != "", "Module opkg only works on OpenEmbedded based systems"
 		},
 		Funcs: pkgFuncs(p).with(Funcs{
-			"hold":           {run: pkgFlag("hold"), doc: "Keep packages at their versions."},
-			"unhold":         {run: pkgFlag("ok"), doc: "Let packages be upgraded again."},
-			"info_installed": {run: p.info, doc: "Return details of installed packages."},
-			"list_repos":     {run: opkgListRepos, doc: "List the feeds."},
+			"hold":                     {run: pkgFlag("hold"), doc: "Keep packages at their versions."},
+			"unhold":                   {run: pkgFlag("ok"), doc: "Let packages be upgraded again."},
+			"info_installed":           {run: p.info, doc: "Return details of installed packages."},
+			"list_repos":               {run: opkgListRepos, doc: "List the feeds."},
+			"get_repo":                 {run: opkgGetRepo, doc: "Return a feed by its name."},
+			"del_repo":                 {run: opkgDelRepo, doc: "Remove a feed; a file that has no other goes with it."},
+			"mod_repo":                 {run: opkgModRepo, doc: "Add or change a feed: uri, alias, enabled, compressed, trusted.\n\nCLI Example:\n\n    salt '*' pkg.mod_repo custom uri=http://feed.example.org/packages"},
+			"version_clean":            {run: opkgVersionClean, doc: "Return a version as it is."},
+			"check_extra_requirements": {run: opkgNoRequirements, doc: "Say whether a package may be installed: always."},
 		}),
 	}
 }
@@ -344,31 +349,6 @@ func (p opkgManager) info(_ context.Context, _ *Call, a pkgNamesArgs) (any, erro
 	for _, n := range names {
 		if !out.Has(n) && Truth(kwargOf(a.Kwargs, "failhard", true)) {
 			return nil, ExecErrorf("Package %s is not installed", n)
-		}
-	}
-	return out, nil
-}
-
-func opkgListRepos(context.Context, *Call, kwargsOnly) (any, error) {
-	files, _ := filepath.Glob("/etc/opkg/*.conf")
-	out := &Map{}
-	for _, file := range append([]string{"/etc/opkg.conf"}, files...) {
-		lines, err := fileLines(file)
-		if err != nil {
-			continue
-		}
-		for _, line := range lines {
-			text := strings.TrimSpace(strings.TrimLeft(strings.TrimSpace(line), "#"))
-			f := strings.Fields(text)
-			if len(f) < 3 || f[0] != "src" && f[0] != "src/gz" {
-				continue
-			}
-			l, _ := out.Value(f[2]).(*List)
-			if l == nil {
-				l = &List{}
-				out.Set(f[2], l)
-			}
-			l.Append(NewMap("uri", f[2], "name", f[1], "compressed", f[0] == "src/gz", "enabled", !strings.HasPrefix(strings.TrimSpace(line), "#"), "file", file))
 		}
 	}
 	return out, nil

@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"sort"
 	"strings"
 )
 
@@ -17,7 +18,11 @@ func pacmanModule() Module {
 		Virtual: func(context.Context, *Call) (bool, string) {
 			return which("pacman") != "" && isDir(pacmanLocal), "The pacman module could not be loaded: unsupported OS family."
 		},
-		Funcs: pkgFuncs(pacmanManager{}),
+		Funcs: pkgFuncs(pacmanManager{}).with(Funcs{
+			"group_list": {run: pacmanGroupList, doc: "List the groups of packages: installed, partially installed, available."},
+			"group_info": {run: pacmanGroupInfo, doc: "Return the packages of a group."},
+			"group_diff": {run: pacmanGroupDiff, doc: "Say which packages of a group are installed and which are not."},
+		}),
 	}
 }
 
@@ -263,4 +268,67 @@ func (p pacmanManager) available(ctx context.Context, c *Call, names []string, _
 		l.Append(f[2])
 	}
 	return out, nil
+}
+
+// pacmanGroups reads lines of a group and a package.
+func pacmanGroups(text string) (groups map[string][]string, names []string) {
+	groups = map[string][]string{}
+	for _, line := range strings.Split(text, "\n") {
+		f := strings.Fields(line)
+		if len(f) < 2 {
+			continue
+		}
+		if groups[f[0]] == nil {
+			names = append(names, f[0])
+		}
+		groups[f[0]] = append(groups[f[0]], f[1])
+	}
+	sort.Strings(names)
+	return groups, names
+}
+
+func pacmanGroupList(ctx context.Context, c *Call, _ noArgs) (any, error) {
+	all, err := runText(ctx, c, "pacman", "-Sgg")
+	if err != nil {
+		return nil, err
+	}
+	have, err := runText(ctx, c, "pacman", "-Qg")
+	return sortPacmanGroups(all, have), err
+}
+
+func sortPacmanGroups(all, have string) *Map {
+	available, names := pacmanGroups(all)
+	installed, _ := pacmanGroups(have)
+	full, part, none := &List{}, &List{}, &List{}
+	for _, name := range names {
+		switch len(installed[name]) {
+		case 0:
+			none.Append(name)
+		case len(available[name]):
+			full.Append(name)
+		default:
+			part.Append(name)
+		}
+	}
+	return NewMap("installed", full, "partially_installed", part, "available", none)
+}
+
+func pacmanGroup(ctx context.Context, c *Call, name string) (*Map, error) {
+	text, err := runText(ctx, c, "pacman", "-Sgg", name)
+	groups, _ := pacmanGroups(text)
+	members := append([]string{}, groups[name]...)
+	sort.Strings(members)
+	return NewMap("mandatory", &List{}, "optional", &List{}, "default", Strings(members), "conditional", &List{}), err
+}
+
+func pacmanGroupInfo(ctx context.Context, c *Call, a nameArgs) (any, error) {
+	return pacmanGroup(ctx, c, a.Name)
+}
+
+func pacmanGroupDiff(ctx context.Context, c *Call, a nameArgs) (any, error) {
+	group, err := pacmanGroup(ctx, c, a.Name)
+	if err != nil {
+		return nil, err
+	}
+	return splitByInstalled(ctx, c, group)
 }

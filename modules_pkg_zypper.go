@@ -13,7 +13,7 @@ func zypperModule() Module {
 		Virtual: func(context.Context, *Call) (bool, string) {
 			return which("zypper") != "" && which("rpm") != "", "Module zypper: non SUSE OS not supported by zypper package manager"
 		},
-		Funcs: pkgFuncs(p).with(repoFuncs("/etc/zypp/repos.d")).with(Funcs{
+		Funcs: pkgFuncs(p).with(repoFuncs("/etc/zypp/repos.d")).with(rpmFuncs("/var/cache/zypp/packages")).with(p.moreFuncs()).with(Funcs{
 			"hold":   {run: p.hold(true), doc: "Keep packages at their versions."},
 			"unhold": {run: p.hold(false), doc: "Let packages be upgraded again."},
 		}),
@@ -161,7 +161,16 @@ func (zypperManager) upgradeCommand(kw *Map) []string {
 	if Truth(kw.Value("dist_upgrade")) {
 		action = "dist-upgrade"
 	}
-	return append(cmd, action, "--auto-agree-with-licenses")
+	cmd = append(cmd, action, "--auto-agree-with-licenses")
+	for _, opt := range []struct{ key, option string }{{"dryrun", "--dry-run"}, {"no_recommends", "--no-recommends"}, {"novendorchange", "--no-allow-vendor-change"}} {
+		if Truth(kw.Value(opt.key)) {
+			cmd = append(cmd, opt.option)
+		}
+	}
+	for _, repo := range commaList(kw.Value("fromrepo")) {
+		cmd = append(cmd, "--repo", repo)
+	}
+	return append(cmd, upgradeNames(kw)...)
 }
 
 // failed: 100 to 106 tell of things to do, not of a failure.
