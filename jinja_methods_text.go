@@ -674,15 +674,7 @@ func jinjaDecode(p []byte, encoding, mode string) (any, error) {
 		case "replace":
 			return strings.ToValidUTF8(string(p), "\ufffd"), nil
 		}
-		at := 0
-		for at < len(p) {
-			r, n := utf8.DecodeRune(p[at:])
-			if r == utf8.RuneError && n == 1 {
-				break
-			}
-			at += n
-		}
-		return nil, jinjaErr("UnicodeDecodeError", "'utf-8' codec can't decode byte 0x%02x in position %d: invalid start byte", p[at], at)
+		return nil, jinjaErr("UnicodeDecodeError", "%s", utf8Error(p))
 	case "ascii", "us-ascii":
 		for i, c := range p {
 			if c >= 0x80 {

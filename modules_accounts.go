@@ -87,7 +87,14 @@ func accountLines(path string) ([][]string, error) {
 	return out, nil
 }
 
+// writeAccountLines writes an account file; what it held before stays beside it
+// under the name that shadow-utils give such copies.
 func writeAccountLines(path string, lines [][]string, mode os.FileMode) error {
+	if old, err := os.ReadFile(path); err == nil {
+		if err := replaceSystemFile(path+"-", old, mode); err != nil {
+			return err
+		}
+	}
 	var b strings.Builder
 	for _, f := range lines {
 		b.WriteString(strings.Join(f, ":"))

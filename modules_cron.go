@@ -575,21 +575,24 @@ func cronRmEnv(ctx context.Context, c *Call, a cronRmEnvArgs) (any, error) {
 type cronWriteArgs struct{ User, Path string }
 
 func cronWriteFileVerbose(ctx context.Context, c *Call, a cronWriteArgs) (any, error) {
-	cmd, o, err := asCronUser(a.User)
-	if err != nil {
-		return nil, err
-	}
-	r, err := runSaltTool(ctx, c, o, append(cmd, a.Path)...)
+	r, err := installCronFile(ctx, c, a, false)
 	if err != nil {
 		return nil, err
 	}
 	return r.asMap(), nil
 }
 
-func cronWriteFile(ctx context.Context, c *Call, a cronWriteArgs) (any, error) {
-	v, err := cronWriteFileVerbose(ctx, c, a)
+// installCronFile runs crontab on a file; merge puts both outputs together.
+func installCronFile(ctx context.Context, c *Call, a cronWriteArgs, merge bool) (cmdResult, error) {
+	cmd, o, err := asCronUser(a.User)
 	if err != nil {
-		return nil, err
+		return cmdResult{}, err
 	}
-	return Equal(v.(*Map).Value("retcode"), int64(0)), nil
+	o.merge = merge
+	return runSaltTool(ctx, c, o, append(cmd, a.Path)...)
+}
+
+func cronWriteFile(ctx context.Context, c *Call, a cronWriteArgs) (any, error) {
+	r, err := installCronFile(ctx, c, a, true)
+	return err == nil && !r.failed(), err
 }

@@ -169,7 +169,11 @@ func fileDirname(_ context.Context, _ *Call, a pathArgs) (any, error) {
 }
 
 func fileNormpath(_ context.Context, _ *Call, a pathArgs) (any, error) {
-	return filepath.Clean(a.Path), nil
+	path := filepath.Clean(a.Path)
+	if strings.HasPrefix(a.Path, "//") && !strings.HasPrefix(a.Path, "///") {
+		path = "/" + path // POSIX leaves the meaning of two slashes to the system, and Python keeps them
+	}
+	return path, nil
 }
 
 func filePardir(context.Context, *Call, noArgs) (any, error) { return "..", nil }

@@ -4,6 +4,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -64,7 +65,7 @@ func (f *finder) walk(ctx context.Context, path string, depth int, out *List) {
 		return
 	}
 	var st syscall.Stat_t
-	if syscall.Stat(path, &st) != nil {
+	if syscall.Stat(path, &st) != nil && syscall.Lstat(path, &st) != nil {
 		return
 	}
 	if depth >= f.minDepth {
@@ -274,7 +275,8 @@ func sizeRange(text string) (least, most int64, err error) {
 	return size, size + unit - 1, nil
 }
 
-// timeRange reads intervals like 5d, +1w, -2h30m, counted back from now.
+// timeRange reads intervals like 5d, +1w, -2h30m, counted back from now: at
+// least as old, with a minus at most.
 func timeRange(text string) (least, most float64, err error) {
 	s := strings.TrimSpace(text)
 	sign := ""
@@ -292,14 +294,11 @@ func timeRange(text string) (least, most float64, err error) {
 			seconds, resolution = seconds+n*unit, unit
 		}
 	}
-	now := float64(time.Now().UnixNano()) / 1e9
-	switch sign {
-	case "-", "<":
-		return now - seconds, now + 86400*365*100, nil
-	case "+", ">":
-		return 0, now - seconds, nil
+	since := float64(time.Now().UnixNano())/1e9 - math.Trunc(seconds/resolution)*resolution
+	if sign == "-" || sign == "<" {
+		return since, math.Inf(1), nil
 	}
-	return now - seconds, now - seconds + resolution - 1, nil
+	return 0, since, nil
 }
 
 // printer adds the action that returns facts of a file: path, name, size, …

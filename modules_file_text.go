@@ -126,7 +126,7 @@ func fileRead(_ context.Context, _ *Call, a fileReadArgs) (any, error) {
 		return p, nil
 	}
 	if !utf8.Valid(p) {
-		return nil, OtherErrorf("UnicodeDecodeError", "'utf-8' codec can't decode the file %s", a.Path)
+		return nil, OtherErrorf("UnicodeDecodeError", "%s", utf8Error(p))
 	}
 	return string(p), nil
 }

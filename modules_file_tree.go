@@ -360,7 +360,7 @@ func fileRmdir(_ context.Context, c *Call, a rmdirArgs) (any, error) {
 		return nil, InvocationErrorf("File path must be absolute.")
 	}
 	if !isDir(path) {
-		return nil, InvocationErrorf("A valid directory was not specified.")
+		return nil, InvocationErrorf("A valid directory was not specified: %s", path)
 	}
 	var before time.Time
 	if Truth(a.OlderThan) {

@@ -56,7 +56,7 @@ func groupAdd(ctx context.Context, c *Call, a groupAddArgs) (any, error) {
 	if a.Root != nil {
 		cmd = append(cmd, "-R", Str(a.Root))
 	}
-	return runOK(ctx, c, append(cmd, a.Name)...)
+	return runAllOK(ctx, c, append(cmd, a.Name)...)
 }
 
 // accountDone turns the error of a change of files into what tools answer: False,
@@ -120,7 +120,7 @@ func groupDelete(ctx context.Context, c *Call, a userRootArgs) (any, error) {
 	if a.Root != nil {
 		cmd = append(cmd, "-R", Str(a.Root))
 	}
-	return runOK(ctx, c, append(cmd, a.Name)...)
+	return runAllOK(ctx, c, append(cmd, a.Name)...)
 }
 
 func formatGroup(g groupEntry) *Map {

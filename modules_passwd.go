@@ -159,7 +159,8 @@ func userLine(n int, key string) (passwdEntry, bool) {
 	if e, ok := parsePasswdLine(accountLine("/etc/passwd", n, key)); ok {
 		return e, true
 	}
-	return parsePasswdLine(getent("passwd", key))
+	e, ok := parsePasswdLine(getent("passwd", key))
+	return e, ok && (n != 0 || e.name == key) // getent takes numbers as well
 }
 
 // groupLine finds the first group whose field number n is key.
@@ -167,7 +168,8 @@ func groupLine(n int, key string) (groupEntry, bool) {
 	if e, ok := parseGroupLine(accountLine("/etc/group", n, key)); ok {
 		return e, true
 	}
-	return parseGroupLine(getent("group", key))
+	e, ok := parseGroupLine(getent("group", key))
+	return e, ok && (n != 0 || e.name == key)
 }
 
 // userByName finds a user.

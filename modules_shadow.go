@@ -198,6 +198,9 @@ func shadowUnlockPassword(ctx context.Context, c *Call, a userRootArgs) (any, er
 // shadowDays reads a number of days or a date; -1 means that there is none.
 func shadowDays(v any) (string, bool) {
 	text := strings.TrimSpace(Str(v))
+	if text == "" {
+		return "", true
+	}
 	if n, ok := intText(text); ok {
 		if n < 0 {
 			return "", n == -1

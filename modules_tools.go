@@ -29,6 +29,12 @@ type toolOptions struct {
 // runSaltTool runs a program as __salt__['cmd.run_all'] does without a shell.
 // A program that is missing is an error that names it.
 func runSaltTool(ctx context.Context, c *Call, o toolOptions, args ...string) (cmdResult, error) {
+	inner, req := toolRequest(c, o, args)
+	return runCommand(ctx, inner, req)
+}
+
+// toolRequest is what runs a tool, and the call it runs in.
+func toolRequest(c *Call, o toolOptions, args []string) (*Call, cmdRequest) {
 	inner := *c
 	inner.Direct = false
 	req := cmdRequest{
@@ -54,19 +60,29 @@ func runSaltTool(ctx context.Context, c *Call, o toolOptions, args ...string) (c
 		}
 		req.SuccessRetcodes = codes
 	}
-	return runCommand(ctx, &inner, req)
+	return &inner, req
 }
 
-// runOK says whether a program ended with 0.
+// runOK is cmd.retcode: whether a program ended with 0.
 func runOK(ctx context.Context, c *Call, args ...string) (bool, error) {
+	r, err := runSaltTool(ctx, c, toolOptions{merge: true}, args...)
+	return err == nil && !r.failed(), err
+}
+
+// runAllOK is cmd.run_all, of which only the exit code matters.
+func runAllOK(ctx context.Context, c *Call, args ...string) (bool, error) {
 	r, err := runSaltTool(ctx, c, toolOptions{}, args...)
 	return err == nil && !r.failed(), err
 }
 
 // runText is cmd.run: what a program wrote, both outputs together.
 func runText(ctx context.Context, c *Call, args ...string) (string, error) {
-	r, err := runSaltTool(ctx, c, toolOptions{merge: true}, args...)
-	return r.stdout, err
+	inner, req := toolRequest(c, toolOptions{merge: true}, args)
+	text, err := runAndShow(ctx, inner, req)
+	if err != nil {
+		return "", err
+	}
+	return Str(text), nil
 }
 
 // needTool is the path of a program, or the error that it is missing.

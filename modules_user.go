@@ -165,7 +165,7 @@ func userAdd(ctx context.Context, c *Call, a userAddArgs) (any, error) {
 	if a.Root != nil {
 		cmd = append(cmd, "-R", Str(a.Root))
 	}
-	if ok, err := runOK(ctx, c, cmd...); !ok {
+	if ok, err := runAllOK(ctx, c, cmd...); !ok {
 		return false, err
 	}
 	return userAddRest(ctx, c, a)

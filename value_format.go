@@ -265,3 +265,29 @@ func reprBytes(p []byte) string {
 	b.WriteByte(quote)
 	return b.String()
 }
+
+// utf8Error is what Python says of bytes that are no UTF-8.
+func utf8Error(p []byte) string {
+	at := 0
+	for at < len(p) {
+		r, n := utf8.DecodeRune(p[at:])
+		if r == utf8.RuneError && n == 1 {
+			break
+		}
+		at += n
+	}
+	if at == len(p) {
+		return ""
+	}
+	reason := "invalid start byte"
+	switch b := p[at]; {
+	case b < 0xc2 || b > 0xf4:
+	case at == len(p)-1:
+		reason = "unexpected end of data"
+	case !utf8.FullRune(p[at:]):
+		return fmt.Sprintf("'utf-8' codec can't decode bytes in position %d-%d: unexpected end of data", at, len(p)-1)
+	default:
+		reason = "invalid continuation byte"
+	}
+	return fmt.Sprintf("'utf-8' codec can't decode byte 0x%02x in position %d: %s", p[at], at, reason)
+}

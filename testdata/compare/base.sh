@@ -1,0 +1,23 @@
+# What the cases need beyond a plain Debian, installed above the box, not in it.
+export DEBIAN_FRONTEND=noninteractive
+apt-get update -qq
+apt-get install -y -qq --no-install-recommends cron at acl attr e2fsprogs zip unzip
+mkdir -p /srv/salt /srv/pillar /t
+
+# A repository of two small packages in two versions, for what needs upgrades.
+build() { # NAME VERSION
+	rm -rf /tmp/build && mkdir -p /tmp/build/DEBIAN /tmp/build/etc /tmp/build/usr/share/"$1"
+	printf 'Package: %s\nVersion: %s\nArchitecture: all\nMaintainer: Tries <tries@example.org>\nSection: misc\nPriority: optional\nHomepage: https://example.org\nDescription: package for tries\n It has a file and a setting.\n' "$1" "$2" >/tmp/build/DEBIAN/control
+	echo "/etc/$1.conf" >/tmp/build/DEBIAN/conffiles
+	echo "$2" >/tmp/build/usr/share/"$1"/version
+	echo "setting $2" >/tmp/build/etc/"$1".conf
+	dpkg-deb --root-owner-group -b /tmp/build /srv/repo/"$1"_"$2"_all.deb >/dev/null
+}
+mkdir -p /srv/repo
+for v in 1.0 2.0; do build tryone $v; build trytwo $v; done
+cd /srv/repo
+for f in *.deb; do
+	dpkg-deb -f "$f"
+	printf 'Filename: ./%s\nSize: %s\nMD5sum: %s\nSHA256: %s\n\n' "$f" "$(stat -c %s "$f")" "$(md5sum <"$f" | cut -d' ' -f1)" "$(sha256sum <"$f" | cut -d' ' -f1)"
+done >Packages
+rm -rf /tmp/build
