@@ -39,7 +39,7 @@ func digModule() Module {
 	m := Module{
 		Doc: "Look up names.",
 		Funcs: Funcs{
-			"check_ip": {run: dnsCheckIP, doc: "Say whether a text is an IP address."},
+			"check_ip": {run: digCheckIP, doc: "Say whether a text is an IP address."},
 			"A":        {run: dnsA("ip4", false), doc: "List the IPv4 addresses of a name."},
 			"AAAA":     {run: dnsA("ip6", false), doc: "List the IPv6 addresses of a name."},
 			"PTR":      {run: dnsPTR, doc: "List the names of an address."},
@@ -78,6 +78,11 @@ func resolver(nameserver any) *net.Resolver {
 func dnsCheckIP(_ context.Context, _ *Call, a struct {
 	Addr any `arg:"ip_addr"`
 }) (any, error) {
+	text, ok := a.Addr.(string)
+	return ok && validAddress(text), nil
+}
+
+func digCheckIP(_ context.Context, _ *Call, a struct{ Addr any }) (any, error) {
 	text, ok := a.Addr.(string)
 	return ok && validAddress(text), nil
 }

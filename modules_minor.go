@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"sort"
 	"strings"
+	"syscall"
 )
 
 func keyModule() Module {
@@ -44,6 +45,7 @@ func minionModule() Module {
 		Funcs: Funcs{
 			"list":    {run: minionList, pyname: "list_", doc: "List the keys of the minions, where this box is the master too."},
 			"restart": {run: minionRestart, doc: "Restart the minion's service, without waiting for it."},
+			"kill":    {run: minionKill, doc: "End the minion; what starts services starts it again, or nobody does."},
 		},
 	}
 }
@@ -63,6 +65,20 @@ func minionList(_ context.Context, c *Call, _ noArgs) (any, error) {
 		out.Set(state, Strings(names))
 	}
 	return out, nil
+}
+
+// minionKill ends the daemon as a signal does: returns are sent first.
+func minionKill(_ context.Context, c *Call, _ struct {
+	Timeout any `def:"15"`
+}) (any, error) {
+	if c.Minion == nil {
+		return NewMap("killed", nil, "retcode", int64(70), "comment", NewList("no minion runs here")), nil
+	}
+	pid := os.Getpid()
+	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
+		return NewMap("killed", nil, "retcode", int64(1), "comment", NewList(err.Error())), nil
+	}
+	return NewMap("killed", int64(pid), "retcode", int64(0)), nil
 }
 
 type minionRestartArgs struct {

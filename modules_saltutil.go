@@ -48,7 +48,7 @@ func saltutilModule() Module {
 			continue
 		}
 		doc := fmt.Sprintf("Fetch custom %s from the directory _%s of the file server.\n\nsaltenv: environments to take them from", strings.ReplaceAll(k.name, "_", " "), k.name)
-		run := func(ctx context.Context, c *Call, a syncArgs) (any, error) { return saltutilSync(ctx, c, k.name, a) }
+		run := saltutilSyncKind(k)
 		funcs["sync_"+k.name] = Func{run: run, doc: doc}
 		if k.name == "output" {
 			funcs["sync_outputters"] = Func{run: run, pyname: "sync_output", doc: doc}
@@ -329,6 +329,34 @@ type syncArgs struct {
 	Refresh         bool `def:"True"`
 	ExtmodWhitelist any  `def:"None"`
 	ExtmodBlacklist any  `def:"None"`
+}
+
+// syncLaterArgs are those of kinds that are not loaded at once unless asked for.
+type syncLaterArgs struct {
+	Saltenv         any  `def:"None"`
+	Refresh         bool `def:"False"`
+	ExtmodWhitelist any  `def:"None"`
+	ExtmodBlacklist any  `def:"None"`
+}
+
+type syncGrainsArgs struct {
+	syncArgs
+	CleanPillarCache bool `def:"False"`
+}
+
+// saltutilSyncKind is the function that fetches one kind.
+func saltutilSyncKind(k syncKind) any {
+	switch {
+	case k.name == "grains":
+		return func(ctx context.Context, c *Call, a syncGrainsArgs) (any, error) {
+			return saltutilSync(ctx, c, k.name, a.syncArgs)
+		}
+	case !k.refresh:
+		return func(ctx context.Context, c *Call, a syncLaterArgs) (any, error) {
+			return saltutilSync(ctx, c, k.name, syncArgs(a))
+		}
+	}
+	return func(ctx context.Context, c *Call, a syncArgs) (any, error) { return saltutilSync(ctx, c, k.name, a) }
 }
 
 func saltutilSync(ctx context.Context, c *Call, kind string, a syncArgs) (any, error) {
