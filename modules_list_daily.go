@@ -13,6 +13,7 @@ func dailyModules() []moduleEntry {
 		{name: "pacmanpkg", virtual: "pkg", load: pacmanModule},
 		{name: "zypperpkg", virtual: "pkg", load: zypperModule},
 		{name: "yumpkg", virtual: "pkg", load: dnfModule},
+		{name: "rpm_lowpkg", virtual: "lowpkg", load: rpmLowModule},
 		{name: "systemd_service", virtual: "service", load: systemdServiceModule},
 		{name: "procd_service", virtual: "service", load: procdServiceModule},
 		{name: "gentoo_service", virtual: "service", load: openrcServiceModule},

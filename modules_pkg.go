@@ -21,8 +21,9 @@ type packageManager interface {
 	// left configuration behind.
 	installed(ctx context.Context, c *Call) (have, removed *pkgVersions, err error)
 	// candidates finds the newest versions that could be installed; names that
-	// are not known are missing. from limits it to a repository or release.
-	candidates(ctx context.Context, c *Call, names []string, from string) (map[string]string, error)
+	// are not known are missing. from limits it to a repository or release, other
+	// arguments may too.
+	candidates(ctx context.Context, c *Call, names []string, from string, kwargs *Map) (map[string]string, error)
 	// upgrades lists what an upgrade would install.
 	upgrades(ctx context.Context, c *Call, kwargs *Map) (*Map, error)
 	// refresh brings the lists of packages up to date.
@@ -123,7 +124,7 @@ func pkgFuncs(p packageManager) Funcs {
 		"remove":            {run: m.remove, doc: "Remove packages and return what changed. name may have several names with commas between, pkgs is a list.\n\nCLI Example:\n\n    salt '*' pkg.remove pkgs='[\"foo\", \"bar\"]'"},
 		"purge":             {run: m.purge, doc: "Remove packages with their configuration and return what changed."},
 		"upgrade":           {run: m.upgrade, doc: "Install all upgrades and return what changed.\n\nCLI Example:\n\n    salt '*' pkg.upgrade"},
-		"list_pkgs":         {run: m.listPkgs, doc: "List the installed packages with their versions. With versions_as_list each package has a\nlist; removed lists those that left only their configuration."},
+		"list_pkgs":         {run: m.listPkgs, doc: pkgListDoc},
 		"list_upgrades":     {run: m.listUpgrades, doc: "List the packages that an upgrade would install, with their versions. refresh=False does not\nbring the lists up to date first."},
 		"version":           {run: m.version, doc: "Return the installed version of a package, an empty text if it is not installed; of several\npackages, or of those that match a glob, a mapping."},
 		"latest_version":    {run: m.latestVersion, doc: "Return the version that an installation or an upgrade of a package would bring, an empty text\nif there is none or the newest is installed. Several names give a mapping."},
@@ -146,6 +147,18 @@ func (f Funcs) with(more Funcs) Funcs {
 	}
 	return f
 }
+
+const pkgListDoc = "List the installed packages with their versions. With versions_as_list each package has a\nlist; removed lists those that left only their configuration."
+
+const pkgInfoInstalledDoc = "Return details of installed packages, of all if none is named. attr chooses which, with commas\nbetween."
+
+const pkgUpgradeNamedDoc = `Install all upgrades, or those of the packages in name and pkgs, and return what
+changed.
+
+CLI Example:
+
+    salt '*' pkg.upgrade
+    salt '*' pkg.upgrade name=openssl`
 
 const pkgInstallDoc = `Install packages and return what changed.
 
@@ -278,7 +291,7 @@ func (m pkgCommon) latestVersion(ctx context.Context, c *Call, a pkgNamesArgs) (
 		return nil, err
 	}
 	if pyIsTrue(kwargOf(a.Kwargs, "refresh", true)) {
-		if _, err := m.p.refresh(ctx, c, onlyKeys(a.Kwargs, "cache_valid_time")); err != nil {
+		if _, err := m.p.refresh(ctx, c, refreshOptions(a.Kwargs)); err != nil {
 			return nil, err
 		}
 	}
@@ -286,7 +299,7 @@ func (m pkgCommon) latestVersion(ctx context.Context, c *Call, a pkgNamesArgs) (
 	if v := a.Kwargs.Value("fromrepo"); Truth(v) {
 		from = Str(v)
 	}
-	found, err := m.p.candidates(ctx, c, names, from)
+	found, err := m.p.candidates(ctx, c, names, from, a.Kwargs)
 	if err != nil {
 		return nil, err
 	}
@@ -310,6 +323,11 @@ func (m pkgCommon) latestVersion(ctx context.Context, c *Call, a pkgNamesArgs) (
 	return out, nil
 }
 
+// refreshOptions are those arguments of other functions that matter for a refresh.
+func refreshOptions(kw *Map) *Map {
+	return onlyKeys(kw, "cache_valid_time", "fromrepo", "enablerepo", "disablerepo", "disableexcludes", "branch", "setopt")
+}
+
 func onlyKeys(m *Map, keys ...string) *Map {
 	out := &Map{}
 	for _, k := range keys {
@@ -326,7 +344,7 @@ type pkgNameKwArgs struct {
 }
 
 func (m pkgCommon) upgradeAvailable(ctx context.Context, c *Call, a pkgNameKwArgs) (any, error) {
-	v, err := m.latestVersion(ctx, c, pkgNamesArgs{Names: []any{a.Name}, Kwargs: onlyKeys(a.Kwargs, "refresh", "fromrepo")})
+	v, err := m.latestVersion(ctx, c, pkgNamesArgs{Names: []any{a.Name}, Kwargs: a.Kwargs})
 	return v != "", err
 }
 
@@ -352,7 +370,7 @@ type pkgListUpgradesArgs struct {
 
 func (m pkgCommon) listUpgrades(ctx context.Context, c *Call, a pkgListUpgradesArgs) (any, error) {
 	if pyIsTrue(a.Refresh) {
-		if _, err := m.p.refresh(ctx, c, onlyKeys(a.Kwargs, "cache_valid_time")); err != nil {
+		if _, err := m.p.refresh(ctx, c, refreshOptions(a.Kwargs)); err != nil {
 			return nil, err
 		}
 	}
@@ -462,4 +480,12 @@ type pkgArgsArgs struct {
 
 func (m pkgCommon) listRepoPkgs(ctx context.Context, c *Call, a pkgArgsArgs) (any, error) {
 	return m.p.available(ctx, c, namesOf(a.Args), a.Kwargs)
+}
+
+// boxHas says whether a box is of a provider's family; where the family tells of no
+// provider at all, what tools there are decides. Several managers may be installed
+// on one box, and one is the box's own.
+func boxHas(c *Call, families ...string) bool {
+	family := grain(c, "os_family")
+	return hasString(families, family) || !hasString([]string{"Debian", "RedHat", "Suse", "Arch", "Alpine", "OpenWrt", "NILinuxRT"}, family)
 }

@@ -15,8 +15,8 @@ func apkModule() Module {
 	p := apkManager{}
 	return Module{
 		Doc: "Manage packages with apk.",
-		Virtual: func(context.Context, *Call) (bool, string) {
-			return which("apk") != "" && apkDatabase() != "", "the apk provider needs apk and its database"
+		Virtual: func(_ context.Context, c *Call) (bool, string) {
+			return boxHas(c, "Alpine", "OpenWrt") && which("apk") != "" && apkDatabase() != "", "the apk provider needs apk and its database"
 		},
 		Funcs: pkgFuncs(p),
 	}
@@ -89,7 +89,7 @@ func (apkManager) installed(context.Context, *Call) (have, removed *pkgVersions,
 	return have, nil, err
 }
 
-func (apkManager) candidates(ctx context.Context, c *Call, names []string, _ string) (map[string]string, error) {
+func (apkManager) candidates(ctx context.Context, c *Call, names []string, _ string, _ *Map) (map[string]string, error) {
 	r, err := runSaltTool(ctx, c, toolOptions{}, append([]string{"apk", "policy"}, names...)...)
 	if err != nil {
 		return nil, err

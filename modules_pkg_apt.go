@@ -171,7 +171,7 @@ func (aptManager) failed(r cmdResult) string {
 	return ""
 }
 
-func (p aptManager) candidates(ctx context.Context, c *Call, names []string, from string) (map[string]string, error) {
+func (p aptManager) candidates(ctx context.Context, c *Call, names []string, from string, _ *Map) (map[string]string, error) {
 	args := append([]string{"apt-cache", "-q", "policy"}, names...)
 	if from != "" {
 		args = append(args, "-o", "APT::Default-Release="+from)

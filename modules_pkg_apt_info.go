@@ -442,8 +442,26 @@ func aptUnhold(ctx context.Context, c *Call, a pkgHoldArgs) (any, error) {
 	return ret, nil
 }
 
+// held, setHeld and movesHeld are those of an installation (pkgHolder), which always
+// releases what it is told to install.
+func (aptManager) held(ctx context.Context, c *Call) ([]string, error) {
+	all, err := dpkgSelections(ctx, c, nil)
+	return namesOf(toItems(all.Value("hold"))), err
+}
+
+func (aptManager) setHeld(ctx context.Context, c *Call, names []string, on bool) error {
+	f := aptUnhold
+	if on {
+		f = aptHold
+	}
+	_, err := f(ctx, c, pkgHoldArgs{Pkgs: Strings(names)})
+	return err
+}
+
+func (aptManager) movesHeld(*Map) bool { return true }
+
 func aptListDownloaded(ctx context.Context, c *Call, a rootKwArgs) (any, error) {
-	return downloadedPackages(ctx, c, aptManager{}, rootOf(a.Root)+"/var/cache/apt", ".deb")
+	return listDownloadedFiles(rootOf(a.Root)+"/var/cache/apt", ".deb", func(path string) (name, version string, err error) { return aptManager{}.fileInfo(ctx, c, path) })
 }
 
 type rootKwArgs struct {

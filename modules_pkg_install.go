@@ -152,13 +152,16 @@ func (m pkgCommon) install(ctx context.Context, c *Call, a pkgInstallArgs) (any,
 			return nil, err
 		}
 	}
+	if ids := a.Kwargs.Value("advisory_ids"); Truth(ids) {
+		return m.installAdvisories(ctx, c, a, namesOf(toItems(ids)))
+	}
 	normalize := a.Normalize && Truth(kwargOf(a.Kwargs, "split_arch", true))
 	targets, files, ok, err := m.targets(ctx, c, a.Name, a.Pkgs, a.Sources, normalize, a.Kwargs)
 	if err != nil || !ok {
 		return &Map{}, err
 	}
 	if pyIsTrue(a.Refresh) && m.needsRefresh(ctx, c, a) {
-		if _, err := m.p.refresh(ctx, c, onlyKeys(a.Kwargs, "cache_valid_time")); err != nil {
+		if _, err := m.p.refresh(ctx, c, refreshOptions(a.Kwargs)); err != nil {
 			return nil, err
 		}
 	}
@@ -172,8 +175,12 @@ func (m pkgCommon) install(ctx context.Context, c *Call, a pkgInstallArgs) (any,
 	} else if v := a.Kwargs.Value("repo"); Truth(v) {
 		req.from = Str(v)
 	}
+	holds, err := m.startHolds(ctx, c, a.Kwargs)
+	if err != nil {
+		return nil, err
+	}
 	errs := &List{}
-	again, err := m.sortTargets(ctx, c, req, targets, before, errs)
+	again, err := m.sortTargets(ctx, c, req, targets, before, holds, errs)
 	if err != nil {
 		return nil, err
 	}
@@ -183,17 +190,14 @@ func (m pkgCommon) install(ctx context.Context, c *Call, a pkgInstallArgs) (any,
 		if err != nil {
 			return nil, err
 		}
-		for _, cmd := range cmds {
-			r, err := m.p.run(ctx, c, cmd, a.Kwargs)
-			if err != nil {
-				return nil, err
-			}
-			if why := m.p.failed(r); why != "" {
-				errs.Append(why)
-			}
+		if err := holds.release(ctx, c); err != nil {
+			return nil, err
 		}
-		after, err := m.state(ctx, c, true)
+		after, err := m.runAll(ctx, c, cmds, a.Kwargs, errs)
 		if err != nil {
+			return nil, err
+		}
+		if err := holds.restore(ctx, c); err != nil {
 			return nil, err
 		}
 		ret = pkgChanges(before.have, after.have)
@@ -203,17 +207,78 @@ func (m pkgCommon) install(ctx context.Context, c *Call, a pkgInstallArgs) (any,
 			}
 		}
 	}
-	if errs.Len() > 0 {
-		return nil, ExecErrorInfo("Problem encountered installing package(s)", NewMap("errors", errs, "changes", ret))
+	if why := holds.problem(); why != "" {
+		errs.Append(why)
 	}
-	return ret, nil
+	return ret, m.failure("installing", len(req.reinstall) > 0, errs, ret)
+}
+
+// runAll runs commands one after the other, notes what failed, and reads what is
+// installed then.
+func (m pkgCommon) runAll(ctx context.Context, c *Call, cmds [][]string, kwargs *Map, errs *List) (pkgState, error) {
+	for _, cmd := range cmds {
+		r, err := m.p.run(ctx, c, cmd, kwargs)
+		if err != nil {
+			return pkgState{}, err
+		}
+		if why := m.p.failed(r); why != "" {
+			errs.Append(why)
+		}
+	}
+	return m.state(ctx, c, true)
+}
+
+// advisor is a provider that installs advisories of its repositories.
+type advisor interface {
+	advisoryCommands(ctx context.Context, c *Call, req *pkgInstall, ids []string) ([][]string, error)
+}
+
+func (m pkgCommon) installAdvisories(ctx context.Context, c *Call, a pkgInstallArgs, ids []string) (any, error) {
+	p, ok := m.p.(advisor)
+	if !ok {
+		return nil, InvocationErrorf("this box's package manager knows no advisories")
+	}
+	before, err := m.state(ctx, c, false)
+	if err != nil {
+		return nil, err
+	}
+	cmds, err := p.advisoryCommands(ctx, c, &pkgInstall{args: a}, ids)
+	if err != nil {
+		return nil, err
+	}
+	errs := &List{}
+	after, err := m.runAll(ctx, c, cmds, a.Kwargs, errs)
+	if err != nil {
+		return nil, err
+	}
+	ret := pkgChanges(before.have, after.have)
+	return ret, m.failure("installing", false, errs, ret)
+}
+
+// failure is the error of what went wrong, nil if nothing did.
+func (m pkgCommon) failure(action string, reinstalls bool, errs *List, changes *Map) error {
+	if errs.Len() == 0 {
+		return nil
+	}
+	if p, ok := m.p.(interface{ plainFailure() bool }); ok && p.plainFailure() {
+		return ExecErrorf("%s", strings.Join(namesOf(errs.Items), "\n"))
+	}
+	return ExecErrorInfo(m.failureText(action, reinstalls), NewMap("errors", errs, "changes", changes))
+}
+
+// failureText is the first line of an error.
+func (m pkgCommon) failureText(action string, reinstalls bool) string {
+	if p, ok := m.p.(interface{ failureText(string, bool) string }); ok {
+		return p.failureText(action, reinstalls)
+	}
+	return "Problem encountered " + action + " package(s)"
 }
 
 // needsRefresh says whether lists are brought up to date for an installation: not
 // if the wanted versions are already the newest that are known.
 func (m pkgCommon) needsRefresh(ctx context.Context, c *Call, a pkgInstallArgs) bool {
 	newest := func(name string, version any) bool {
-		found, err := m.p.candidates(ctx, c, []string{name}, "")
+		found, err := m.p.candidates(ctx, c, []string{name}, "", a.Kwargs)
 		return err == nil && found[name] == Str(version)
 	}
 	if v := a.Kwargs.Value("version"); Truth(v) && !Truth(a.Pkgs) {
@@ -235,7 +300,7 @@ func (m pkgCommon) needsRefresh(ctx context.Context, c *Call, a pkgInstallArgs) 
 }
 
 // sortTargets decides for each package: install, downgrade or install again.
-func (m pkgCommon) sortTargets(ctx context.Context, c *Call, req *pkgInstall, targets []pkgTarget, before pkgState, errs *List) (again []string, err error) {
+func (m pkgCommon) sortTargets(ctx context.Context, c *Call, req *pkgInstall, targets []pkgTarget, before pkgState, holds *pkgHolds, errs *List) (again []string, err error) {
 	var compared []string
 	for _, t := range targets {
 		if v, ok := t.version.(string); ok && (strings.HasPrefix(v, "<") || strings.HasPrefix(v, ">")) {
@@ -255,6 +320,9 @@ func (m pkgCommon) sortTargets(ctx context.Context, c *Call, req *pkgInstall, ta
 			if name, version, err := m.p.fileInfo(ctx, c, t.file); err == nil {
 				t.name, t.version = name, version
 			}
+		}
+		if holds.keeps(t.name) {
+			continue
 		}
 		if t.version == nil {
 			if req.args.Reinstall && before.have.by[t.name] != nil && !req.files {
@@ -290,13 +358,19 @@ func (m pkgCommon) sortTargets(ctx context.Context, c *Call, req *pkgInstall, ta
 		case req.args.Reinstall && have != "" && m.cmp(version, have, false) == 0:
 			req.reinstall = append(req.reinstall, what)
 			again = append(again, t.name)
-		case have == "" || m.cmp(version, have, false) >= 0:
+		case have == "" || m.cmp(version, have, false) >= 0 || m.sideBySide(t.name):
 			req.targets = append(req.targets, what)
 		default:
 			req.downgrade = append(req.downgrade, what)
 		}
 	}
 	return again, nil
+}
+
+// sideBySide says whether versions of a package live together.
+func (m pkgCommon) sideBySide(name string) bool {
+	p, ok := m.p.(interface{ sideBySide(string) bool })
+	return ok && p.sideBySide(name)
 }
 
 // versionJoiner is a provider that does not write name=version.
@@ -379,12 +453,7 @@ func (m pkgCommon) uninstall(ctx context.Context, c *Call, a pkgRemoveArgs, purg
 	if err != nil {
 		return nil, err
 	}
-	var names []string
-	for _, t := range targets {
-		if before.have.by[t.name] != nil {
-			names = append(names, t.name)
-		}
-	}
+	names := m.installedTargets(targets, before)
 	if purge {
 		for _, t := range targets {
 			if before.removed.by[t.name] != nil {
@@ -395,11 +464,8 @@ func (m pkgCommon) uninstall(ctx context.Context, c *Call, a pkgRemoveArgs, purg
 	if len(names) == 0 {
 		return &Map{}, nil
 	}
-	r, err := m.p.run(ctx, c, m.p.removeCommand(names, purge, a.Kwargs), a.Kwargs)
-	if err != nil {
-		return nil, err
-	}
-	after, err := m.state(ctx, c, true)
+	errs := &List{}
+	after, err := m.runAll(ctx, c, [][]string{m.p.removeCommand(names, purge, a.Kwargs)}, a.Kwargs, errs)
 	if err != nil {
 		return nil, err
 	}
@@ -407,10 +473,62 @@ func (m pkgCommon) uninstall(ctx context.Context, c *Call, a pkgRemoveArgs, purg
 	if p, ok := m.p.(purgeReporter); purge && ok && p.purgesConfig() {
 		ret = NewMap("removed", pkgChanges(before.removed, after.removed), "installed", ret)
 	}
-	if why := m.p.failed(r); why != "" {
-		return nil, ExecErrorInfo("Problem encountered removing package(s)", NewMap("errors", NewList(why), "changes", ret))
+	return ret, m.failure("removing", false, errs, ret)
+}
+
+// pkgUpgradeNamedArgs are the arguments of an upgrade that can be of some packages.
+type pkgUpgradeNamedArgs struct {
+	Name    any  `def:"None"`
+	Pkgs    any  `def:"None"`
+	Refresh any  `def:"True"`
+	Kwargs  *Map `arg:"**kwargs"`
+}
+
+// upgradeNamed is upgrade where a provider can upgrade some packages alone; their
+// names reach its command as pkgUpgradeNames.
+func (m pkgCommon) upgradeNamed(ctx context.Context, c *Call, a pkgUpgradeNamedArgs) (any, error) {
+	kw := a.Kwargs.Clone()
+	if Truth(a.Name) || Truth(a.Pkgs) {
+		targets, _, ok, err := m.targets(ctx, c, a.Name, a.Pkgs, nil, Truth(kwargOf(kw, "normalize", true)), kw)
+		if err != nil {
+			return nil, err
+		}
+		names := &List{}
+		for _, t := range targets {
+			names.Append(t.name)
+		}
+		if ok {
+			kw.Set("names", names)
+		}
 	}
-	return ret, nil
+	return m.upgrade(ctx, c, pkgUpgradeArgs{Refresh: a.Refresh, DistUpgrade: kwargOf(kw, "dist_upgrade", false), Kwargs: kw})
+}
+
+func pkgUpgradeNames(kw *Map) []string { return namesOf(toItems(kw.Value("names"))) }
+
+// installedTargets are those packages to remove that are installed, in the words of
+// the command: with a wildcard all that match, with a version only if it is that.
+func (m pkgCommon) installedTargets(targets []pkgTarget, before pkgState) []string {
+	var names []string
+	for _, t := range targets {
+		if strings.Contains(t.name, "*") {
+			for _, have := range before.have.names {
+				if GlobMatch(t.name, have) {
+					names = append(names, have)
+				}
+			}
+			continue
+		}
+		versions := before.have.by[t.name]
+		switch j, ok := m.p.(versionJoiner); {
+		case versions == nil:
+		case !Truth(t.version) || !ok:
+			names = append(names, t.name)
+		case hasString(versions, Str(t.version)):
+			names = append(names, j.at(t.name, Str(t.version)))
+		}
+	}
+	return names
 }
 
 type pkgUpgradeArgs struct {
@@ -421,7 +539,7 @@ type pkgUpgradeArgs struct {
 
 func (m pkgCommon) upgrade(ctx context.Context, c *Call, a pkgUpgradeArgs) (any, error) {
 	if pyIsTrue(a.Refresh) {
-		if _, err := m.p.refresh(ctx, c, onlyKeys(a.Kwargs, "cache_valid_time")); err != nil {
+		if _, err := m.p.refresh(ctx, c, refreshOptions(a.Kwargs)); err != nil {
 			return nil, err
 		}
 	}
@@ -440,7 +558,7 @@ func (m pkgCommon) upgrade(ctx context.Context, c *Call, a pkgUpgradeArgs) (any,
 		return nil, err
 	}
 	ret := pkgChanges(before.have, after.have)
-	if r.failed() {
+	if m.p.failed(r) != "" {
 		return nil, ExecErrorInfo("Problem encountered upgrading packages", NewMap("changes", ret, "result", r.asMap()))
 	}
 	return ret, nil

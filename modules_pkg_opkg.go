@@ -15,8 +15,8 @@ func opkgModule() Module {
 	p := opkgManager{}
 	return Module{
 		Doc: "Manage packages with opkg.",
-		Virtual: func(context.Context, *Call) (bool, string) {
-			return which("opkg") != "" && opkgDir() != "", "Module opkg only works on OpenEmbedded based systems"
+		Virtual: func(_ context.Context, c *Call) (bool, string) {
+			return boxHas(c, "OpenWrt", "NILinuxRT") && which("opkg") != "" && opkgDir() != "", "Module opkg only works on OpenEmbedded based systems"
 		},
 		Funcs: pkgFuncs(p).with(Funcs{
 			"hold":                     {run: pkgFlag("hold"), doc: "Keep packages at their versions."},
@@ -68,7 +68,7 @@ func parseOpkgList(out string) map[string][]string {
 	return found
 }
 
-func (opkgManager) candidates(ctx context.Context, c *Call, names []string, _ string) (map[string]string, error) {
+func (opkgManager) candidates(ctx context.Context, c *Call, names []string, _ string, _ *Map) (map[string]string, error) {
 	found := map[string]string{}
 	for _, name := range names {
 		r, err := runSaltTool(ctx, c, toolOptions{}, "opkg", "list", name)

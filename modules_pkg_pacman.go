@@ -15,8 +15,8 @@ const pacmanLocal = "/var/lib/pacman/local"
 func pacmanModule() Module {
 	return Module{
 		Doc: "Manage packages with pacman.",
-		Virtual: func(context.Context, *Call) (bool, string) {
-			return which("pacman") != "" && isDir(pacmanLocal), "The pacman module could not be loaded: unsupported OS family."
+		Virtual: func(_ context.Context, c *Call) (bool, string) {
+			return boxHas(c, "Arch") && which("pacman") != "" && isDir(pacmanLocal), "The pacman module could not be loaded: unsupported OS family."
 		},
 		Funcs: pkgFuncs(pacmanManager{}).with(Funcs{
 			"group_list": {run: pacmanGroupList, doc: "List the groups of packages: installed, partially installed, available."},
@@ -88,7 +88,7 @@ func (pacmanManager) installed(context.Context, *Call) (have, removed *pkgVersio
 	return have, nil, err
 }
 
-func (pacmanManager) candidates(ctx context.Context, c *Call, names []string, from string) (map[string]string, error) {
+func (pacmanManager) candidates(ctx context.Context, c *Call, names []string, from string, _ *Map) (map[string]string, error) {
 	args := []string{"pacman", "-Si"}
 	for _, n := range names {
 		if from != "" {

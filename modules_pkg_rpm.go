@@ -1,16 +1,16 @@
 // What the providers of module pkg over rpm have in common: the database of
-// installed packages, and the files of repositories.
+// installed packages.
 package main
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"sort"
+	"strconv"
 	"strings"
+	"time"
 )
 
-const rpmQueryFormat = "%{NAME}_|-%{EPOCH}_|-%{VERSION}_|-%{RELEASE}_|-%{ARCH}\n"
+const rpmQueryFormat = "%{NAME}_|-%{EPOCH}_|-%{VERSION}_|-%{RELEASE}_|-%{ARCH}_|-%{INSTALLTIME}\n"
 
 // rpmDatabase is embedded in the providers over rpm.
 type rpmDatabase struct{}
@@ -36,59 +36,158 @@ func (rpmDatabase) normalize(c *Call, name string) string {
 	return name
 }
 
-// parseRpmLine reads one line of a query: the name with a foreign architecture,
-// and epoch:version-release without an epoch that is none.
-func parseRpmLine(line string, own []string) (name, version string, ok bool) {
-	f := strings.Split(line, "_|-")
-	if len(f) < 5 {
-		return "", "", false
+// rpmPackage is one package of the database or of a file.
+type rpmPackage struct {
+	name      string // with the architecture if it is a foreign one
+	epoch     string // "" if it has none
+	version   string
+	release   string
+	arch      string
+	installed int64 // Unix time, 0 if it is not installed
+}
+
+// full is epoch:version-release without an epoch that is none.
+func (p rpmPackage) full() string {
+	v := p.version
+	if p.release != "" {
+		v += "-" + p.release
 	}
-	name, version = f[0], f[2]
-	if f[3] != "" && f[3] != "(none)" {
-		version += "-" + f[3]
+	if p.epoch != "" {
+		v = p.epoch + ":" + v
 	}
-	if f[1] != "" && f[1] != "(none)" && f[1] != "0" {
-		version = f[1] + ":" + version
+	return v
+}
+
+// parseRpmLine reads one line of a query.
+func parseRpmLine(line string, own []string) (p rpmPackage, ok bool) {
+	f := strings.Split(strings.TrimSpace(line), "_|-")
+	if len(f) != 6 {
+		return p, false
 	}
-	if arch := strings.TrimSpace(f[4]); arch != "" && arch != "(none)" && !hasString(own, arch) {
-		name += "." + arch
+	for i, v := range f {
+		if v == "(none)" {
+			f[i] = ""
+		}
 	}
-	return name, version, !strings.HasPrefix(name, "gpg-pubkey")
+	p = rpmPackage{name: f[0], epoch: f[1], version: f[2], release: f[3], arch: f[4]}
+	if p.epoch == "0" {
+		p.epoch = ""
+	}
+	if p.arch != "" && !hasString(own, p.arch) {
+		p.name += "." + p.arch
+	}
+	p.installed, _ = strconv.ParseInt(f[5], 10, 64)
+	return p, true
+}
+
+func rpmQueryAll(ctx context.Context, c *Call) ([]rpmPackage, error) {
+	r, err := runTool(ctx, "rpm", "-qa", "--nodigest", "--nosignature", "--queryformat", rpmQueryFormat)
+	if err != nil {
+		return nil, err
+	}
+	if r.retcode != 0 {
+		return nil, ExecErrorf("cannot read the list of installed packages: %s", r.stderr)
+	}
+	return parseRpmQuery(r.stdout, rpmArches(c)), nil
+}
+
+// parseRpmQuery reads packages, those of one name by version; keys that sign
+// packages stand in the database too, but are none.
+func parseRpmQuery(out string, own []string) []rpmPackage {
+	var list []rpmPackage
+	for _, line := range strings.Split(out, "\n") {
+		if p, ok := parseRpmLine(line, own); ok && !strings.HasPrefix(p.name, "gpg-pubkey") {
+			list = append(list, p)
+		}
+	}
+	sort.SliceStable(list, func(i, j int) bool {
+		if list[i].name != list[j].name {
+			return list[i].name < list[j].name
+		}
+		return list[i].version < list[j].version
+	})
+	return list
 }
 
 func (rpmDatabase) installed(ctx context.Context, c *Call) (have, removed *pkgVersions, err error) {
-	r, err := runTool(ctx, "rpm", "-qa", "--queryformat", rpmQueryFormat)
-	if err != nil {
-		return nil, nil, err
+	list, err := rpmQueryAll(ctx, c)
+	have = &pkgVersions{}
+	for _, p := range list {
+		have.add(p.name, p.full())
 	}
-	if r.retcode != 0 {
-		return nil, nil, ExecErrorf("cannot read the list of installed packages: %s", r.stderr)
-	}
-	return parseRpmQuery(r.stdout, rpmArches(c)), nil, nil
+	return have, nil, err
 }
 
-func parseRpmQuery(out string, own []string) *pkgVersions {
-	have := &pkgVersions{}
-	lines := strings.Split(out, "\n")
-	sort.Strings(lines)
-	for _, line := range lines {
-		if name, version, ok := parseRpmLine(line, own); ok {
-			have.add(name, version)
+// listPkgs is list_pkgs with attr: besides the version what else is known of each
+// package, which has a list then.
+func (d rpmDatabase) listPkgs(common pkgCommon) func(context.Context, *Call, pkgListArgs) (any, error) {
+	return func(ctx context.Context, c *Call, a pkgListArgs) (any, error) {
+		attr := a.Kwargs.Value("attr")
+		if attr == nil || pyIsTrue(a.Removed) || pyIsTrue(a.PurgeDesired) {
+			return common.listPkgs(ctx, c, a)
 		}
+		list, err := rpmQueryAll(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		wanted := append(splitInput(attr), "version", "arch")
+		out := &Map{}
+		for _, p := range list {
+			one := &Map{}
+			for key, v := range p.attributes().All() {
+				if attr == "all" || hasString(wanted, Str(key)) {
+					one.Set(key, v)
+				}
+			}
+			appendTo(out, strings.TrimSuffix(p.name, "."+p.arch), one)
+		}
+		return out, nil
 	}
-	return have
+}
+
+func (p rpmPackage) attributes() *Map {
+	orNone := func(s string) any {
+		if s == "" {
+			return nil
+		}
+		return s
+	}
+	m := NewMap("epoch", orNone(p.epoch), "version", p.version, "release", orNone(p.release), "arch", p.arch, "install_date", nil, "install_date_time_t", nil)
+	if p.installed != 0 {
+		m.Set("install_date", rpmTime(p.installed))
+		m.Set("install_date_time_t", p.installed)
+	}
+	return m
+}
+
+func rpmTime(unix int64) string { return time.Unix(unix, 0).UTC().Format("2006-01-02T15:04:05Z") }
+
+// appendTo appends to the list that a mapping has under a key.
+func appendTo(m *Map, key string, v any) {
+	l, _ := m.Value(key).(*List)
+	if l == nil {
+		l = &List{}
+		m.Set(key, l)
+	}
+	l.Append(v)
 }
 
 func (rpmDatabase) fileInfo(ctx context.Context, c *Call, path string) (name, version string, err error) {
-	r, err := runSaltTool(ctx, c, toolOptions{}, "rpm", "-qp", "--queryformat", rpmQueryFormat, path)
+	p, err := rpmFile(ctx, c, path)
+	return p.name, p.full(), err
+}
+
+// rpmFile reads the header of a package file.
+func rpmFile(ctx context.Context, c *Call, path string) (rpmPackage, error) {
+	r, err := runSaltTool(ctx, c, toolOptions{ignore: true}, "rpm", "-qp", "--queryformat", rpmQueryFormat, path)
 	if err != nil {
-		return "", "", err
+		return rpmPackage{}, err
 	}
-	name, version, ok := parseRpmLine(r.stdout, rpmArches(c))
+	p, ok := parseRpmLine(r.stdout, rpmArches(c))
 	if r.failed() || !ok {
-		return "", "", ExecErrorf("Unable to get info for %s: %s", path, r.stderr)
+		return p, ExecErrorf("Unable to get info for %s: %s", path, r.stderr)
 	}
-	return name, version, nil
+	return p, nil
 }
 
 func (rpmDatabase) owner(ctx context.Context, c *Call, path string) (string, error) {
@@ -103,25 +202,11 @@ func (rpmDatabase) owner(ctx context.Context, c *Call, path string) (string, err
 }
 
 func (d rpmDatabase) files(ctx context.Context, c *Call, names []string) (*Map, error) {
-	if len(names) == 0 {
-		have, _, err := d.installed(ctx, c)
-		if err != nil {
-			return nil, err
-		}
-		names = have.names
+	v, err := rpmFileDict(ctx, c, pkgPackagesArgs{Packages: Strings(names).Items})
+	if err != nil {
+		return nil, err
 	}
-	out := &Map{}
-	for _, name := range names {
-		r, err := runSaltTool(ctx, c, toolOptions{}, "rpm", "-ql", name)
-		if err != nil {
-			return nil, err
-		}
-		if r.failed() {
-			return nil, ExecErrorf("%s", strings.TrimSpace(r.stdout+r.stderr))
-		}
-		out.Set(name, Strings(pyLines(r.stdout, false)))
-	}
-	return out, nil
+	return v.(*Map).Map("packages"), nil
 }
 
 func (rpmDatabase) run(ctx context.Context, c *Call, args []string, _ *Map) (cmdResult, error) {
@@ -136,166 +221,4 @@ func (rpmDatabase) failed(r cmdResult) string {
 		return r.stdout
 	}
 	return r.stderr
-}
-
-// Files of repositories: one section for each.
-
-// rpmRepos reads all repositories below a directory, with the file of each.
-func rpmRepos(c *Call, dir string) (*Map, error) {
-	files, _ := filepath.Glob(dir + "/*.repo")
-	sort.Strings(files)
-	out := &Map{}
-	for _, file := range files {
-		p, err := os.ReadFile(file)
-		if err != nil {
-			return nil, osError(err)
-		}
-		for id, repo := range parseRepoFile(string(p)).All() {
-			repo.(*Map).Set("file", file)
-			out.Set(id, repo)
-		}
-	}
-	return out, nil
-}
-
-// parseRepoFile reads sections of key=value; lines that begin with a blank go on.
-func parseRepoFile(text string) *Map {
-	out := &Map{}
-	var repo *Map
-	key := ""
-	for _, line := range pyLines(text, false) {
-		trimmed := strings.TrimSpace(line)
-		switch {
-		case trimmed == "", strings.HasPrefix(trimmed, "#"), strings.HasPrefix(trimmed, ";"):
-		case strings.HasPrefix(trimmed, "[") && strings.HasSuffix(trimmed, "]"):
-			repo, key = &Map{}, ""
-			out.Set(strings.Trim(trimmed, "[]"), repo)
-		case repo == nil:
-		case line[0] == ' ' || line[0] == '\t':
-			if key != "" {
-				repo.Set(key, repo.Str(key)+"\n"+trimmed)
-			}
-		default:
-			k, v, ok := strings.Cut(trimmed, "=")
-			if key = ""; ok {
-				key = strings.TrimSpace(k)
-				repo.Set(key, strings.TrimSpace(v))
-			}
-		}
-	}
-	return out
-}
-
-// writeRepoFile writes sections back; comments are not kept.
-func writeRepoFile(path string, repos *Map) error {
-	var b strings.Builder
-	for id, v := range repos.All() {
-		b.WriteString("[" + Str(id) + "]\n")
-		for k, value := range v.(*Map).All() {
-			if k != "file" {
-				b.WriteString(Str(k) + "=" + strings.ReplaceAll(Str(value), "\n", "\n ") + "\n")
-			}
-		}
-		b.WriteString("\n")
-	}
-	return replaceSystemFile(path, []byte(b.String()), 0o644)
-}
-
-// repoFuncs are list_repos, get_repo, mod_repo and del_repo over .repo files.
-func repoFuncs(dir string) Funcs {
-	return Funcs{
-		"list_repos": {run: func(_ context.Context, c *Call, _ kwargsOnly) (any, error) { return rpmRepos(c, dir) }, doc: "List the repositories."},
-		"get_repo": {run: func(_ context.Context, c *Call, a aptRepoArgs) (any, error) {
-			all, err := rpmRepos(c, dir)
-			if err != nil {
-				return nil, err
-			}
-			return kwargOf(all, a.Repo, &Map{}), nil
-		}, doc: "Return one repository."},
-		"mod_repo": {run: func(_ context.Context, c *Call, a aptRepoArgs) (any, error) { return modRpmRepo(c, dir, a) }, doc: "Add a repository or change one: name, baseurl, mirrorlist, enabled, gpgcheck and so on."},
-		"del_repo": {run: func(_ context.Context, c *Call, a aptRepoArgs) (any, error) { return delRpmRepo(c, dir, a) }, doc: "Remove a repository, and its file if it was the only one there."},
-	}
-}
-
-func modRpmRepo(c *Call, dir string, a aptRepoArgs) (any, error) {
-	if strings.ContainsAny(a.Repo, "/[]\n") {
-		return nil, InvocationErrorf("%s is no name of a repository", Repr(a.Repo))
-	}
-	all, err := rpmRepos(c, dir)
-	if err != nil {
-		return nil, err
-	}
-	file := filepath.Join(dir, a.Repo+".repo")
-	repo := all.Map(a.Repo)
-	if repo == nil {
-		if !a.Kwargs.Has("name") {
-			return nil, InvocationErrorf("The repo does not exist and needs to be created, but a name was not given")
-		}
-		if !a.Kwargs.Has("baseurl") && !a.Kwargs.Has("mirrorlist") && !a.Kwargs.Has("metalink") {
-			return nil, InvocationErrorf("The repo does not exist and needs to be created, but none of baseurl, mirrorlist or metalink was given")
-		}
-		repo = &Map{}
-	} else {
-		file = repo.Str("file")
-	}
-	for k, v := range a.Kwargs.All() {
-		key := Str(k)
-		if strings.HasPrefix(key, "__") || key == "file" || key == "repo" || key == "refresh" {
-			continue
-		}
-		switch v := v.(type) {
-		case nil:
-			repo.Delete(key)
-			continue
-		case bool:
-			n := "0"
-			if v {
-				n = "1"
-			}
-			repo.Set(key, n)
-		case *List:
-			repo.Set(key, strings.Join(namesOf(v.Items), "\n"))
-		default:
-			repo.Set(key, Str(v))
-		}
-	}
-	p, err := os.ReadFile(file)
-	if err != nil && !os.IsNotExist(err) {
-		return nil, osError(err)
-	}
-	there := parseRepoFile(string(p))
-	repo.Delete("file")
-	there.Set(a.Repo, repo)
-	if err := writeRepoFile(file, there); err != nil {
-		return nil, osError(err)
-	}
-	return NewMap(file, NewMap(a.Repo, repo)), nil
-}
-
-func delRpmRepo(c *Call, dir string, a aptRepoArgs) (any, error) {
-	all, err := rpmRepos(c, dir)
-	if err != nil {
-		return nil, err
-	}
-	repo := all.Map(a.Repo)
-	if repo == nil {
-		return "Error: the " + a.Repo + " repo does not exist in " + dir, nil
-	}
-	file := repo.Str("file")
-	p, err := os.ReadFile(file)
-	if err != nil {
-		return nil, osError(err)
-	}
-	there := parseRepoFile(string(p))
-	there.Delete(a.Repo)
-	if there.Len() == 0 {
-		if err := os.Remove(file); err != nil {
-			return nil, osError(err)
-		}
-		return "File " + file + " containing repo " + a.Repo + " has been removed", nil
-	}
-	if err := writeRepoFile(file, there); err != nil {
-		return nil, osError(err)
-	}
-	return "Repo " + a.Repo + " has been removed from " + file, nil
 }

@@ -1,257 +1,416 @@
-// Provider zypper of module pkg: SUSE.
+// Provider zypper of module pkg: SUSE. What zypper tells is read from its XML
+// wherever it has some.
 package main
 
 import (
 	"context"
+	"encoding/xml"
 	"strings"
+	"time"
 )
 
 func zypperModule() Module {
 	p := zypperManager{}
+	m := pkgCommon{p}
 	return Module{
 		Doc: "Manage packages with zypper.",
-		Virtual: func(context.Context, *Call) (bool, string) {
-			return which("zypper") != "" && which("rpm") != "", "Module zypper: non SUSE OS not supported by zypper package manager"
+		Virtual: func(_ context.Context, c *Call) (bool, string) {
+			return boxHas(c, "Suse") && which("zypper") != "" && which("rpm") != "", "Module zypper: non SUSE OS not supported by zypper package manager"
 		},
-		Funcs: pkgFuncs(p).with(repoFuncs("/etc/zypp/repos.d")).with(rpmFuncs("/var/cache/zypp/packages")).with(p.moreFuncs()).with(Funcs{
-			"hold":   {run: p.hold(true), doc: "Keep packages at their versions."},
-			"unhold": {run: p.hold(false), doc: "Let packages be upgraded again."},
+		Funcs: pkgFuncs(p).with(rpmLowFuncs()).with(p.repoFuncs()).with(p.searchFuncs()).with(Funcs{
+			"list_pkgs":         {run: p.listPkgs(m), doc: pkgListDoc + " attr (a list\nof epoch, version, release, arch, install_date and install_date_time_t, or all) tells more of\neach package."},
+			"upgrade":           {run: p.upgrade, doc: pkgUpgradeNamedDoc + "\n\ndist_upgrade moves to what the repositories have, dryrun only says what would happen."},
+			"list_updates":      {run: m.listUpgrades, pyname: "list_upgrades", doc: "The same as pkg.list_upgrades."},
+			"refresh_db":        {run: p.refreshDB, doc: "Bring the lists of packages up to date; force=False fetches only what is old."},
+			"latest_version":    {run: p.latestVersion, doc: "Return the version that an installation or an upgrade of a package would bring, an empty text\nif there is none or the newest is installed. Several names give a mapping."},
+			"available_version": {run: p.latestVersion, pyname: "latest_version", doc: "The same as pkg.latest_version."},
+			"upgrade_available": {run: p.upgradeAvailable, doc: "Say whether there is a newer version of a package."},
+			"info_installed":    {run: rpmInfoInstalled, doc: pkgInfoInstalledDoc},
+			"parse_arch":        {run: rpmParseArch, doc: "Split a name into name and architecture."},
+			"hold":              {run: p.hold, doc: "Keep packages at their versions."},
+			"unhold":            {run: p.unhold, doc: "Let packages be upgraded again."},
+			"list_holds":        {run: p.listHolds, doc: "List the versions that packages are kept at; with full=False their names."},
+			"list_locks":        {run: p.listLocks, doc: "List the locks of zypper."},
+			"clean_locks":       {run: p.cleanLocks, doc: "Remove locks that lock nothing."},
 		}),
 	}
 }
 
 type zypperManager struct{ rpmDatabase }
 
-func zypper(args ...string) []string { return append([]string{"zypper", "--non-interactive"}, args...) }
-
-func (zypperManager) candidates(ctx context.Context, c *Call, names []string, from string) (map[string]string, error) {
-	args := zypper("--no-refresh", "info", "-t", "package")
-	if from != "" {
-		args = append(args, "--repo", from)
-	}
-	r, err := runSaltTool(ctx, c, toolOptions{ignore: true}, append(args, names...)...)
-	if err != nil {
-		return nil, err
-	}
-	return parseInfoBlocks(r.stdout), nil
+// zypperCall is how zypper is called. A call waits while another zypper works.
+type zypperCall struct {
+	root     any
+	refresh  bool // repositories may be fetched
+	readOnly bool // the lock of other zyppers does not matter
+	noneOK   bool // nothing found is no failure of the job
+	scope    bool // in a scope of its own where systemd runs
+	isXML    bool
 }
 
-func (zypperManager) upgrades(ctx context.Context, c *Call, _ *Map) (*Map, error) {
-	r, err := runSaltTool(ctx, c, toolOptions{}, zypper("--no-refresh", "list-updates")...)
-	if err != nil {
-		return nil, err
+// zypperLocked is the exit code of a zypper that finds another one.
+const zypperLocked = 7
+
+func (z zypperCall) run(ctx context.Context, c *Call, args ...string) (cmdResult, error) {
+	cmd := []string{"zypper", "--non-interactive"}
+	if z.isXML {
+		cmd = append(cmd, "--xmlout")
 	}
-	if r.failed() {
-		return nil, ExecErrorf("Failed to get upgrades: %s", r.stderr)
+	if !z.refresh && !hasString(args, "--no-refresh") {
+		cmd = append(cmd, "--no-refresh")
 	}
-	return parseZypperUpdates(r.stdout), nil
+	if Truth(z.root) {
+		cmd = append(cmd, "--root", Str(z.root))
+	}
+	cmd = append(cmd, args...)
+	if z.scope {
+		cmd = inScope(c, cmd)
+	}
+	var o toolOptions
+	if z.readOnly && !z.refresh {
+		o.env = NewMap("ZYPP_READONLY_HACK", "1")
+	}
+	if z.noneOK {
+		o.codes = []int{104}
+	}
+	for {
+		r, err := runSaltTool(ctx, c, o, cmd...)
+		if err != nil {
+			return r, err
+		}
+		if n, _ := toInt(r.retcode); n != zypperLocked || !waitRetry(ctx, 5*time.Second) {
+			return r, ctx.Err()
+		}
+	}
 }
 
-// zypperTable reads a table with | between its columns: rows by heading.
-func zypperTable(out string) []map[string]string {
-	var heads []string
-	var rows []map[string]string
-	for _, line := range strings.Split(out, "\n") {
-		if !strings.Contains(line, "|") || strings.HasPrefix(strings.TrimSpace(line), "--") {
-			continue
-		}
-		var cells []string
-		for _, cell := range strings.Split(line, "|") {
-			cells = append(cells, strings.TrimSpace(cell))
-		}
-		if heads == nil {
-			heads = cells
-			continue
-		}
-		row := map[string]string{}
-		for i, h := range heads {
-			if i < len(cells) {
-				row[h] = cells[i]
+// zypperFailure says why a call did not work, "" if it did: 100 to 103, 106 and 107
+// tell of things to do, 6 of no repositories.
+func zypperFailure(r cmdResult) string {
+	switch n, _ := toInt(r.retcode); n {
+	case 0, 6, 100, 101, 102, 103, 106, 107:
+		return ""
+	}
+	text := strings.TrimSpace(r.stderr) + strings.TrimSpace(r.stdout)
+	if doc, err := parseZypperXML(r.stdout); err == nil {
+		text = ""
+		for _, m := range doc.all("message") {
+			if m.attr("type") == "error" {
+				text = strings.TrimPrefix(text+"\n"+m.Text, "\n")
 			}
 		}
-		rows = append(rows, row)
 	}
-	return rows
+	if text == "" {
+		text = "Check Zypper's logs."
+	}
+	return "Zypper command failure: " + text
 }
 
-func parseZypperUpdates(out string) *Map {
-	found := &Map{}
-	for _, row := range zypperTable(out) {
-		if name, v := row["Name"], row["Available Version"]; name != "" && v != "" {
-			found.Set(name, v)
+// checked is run with a failure as an error.
+func (z zypperCall) checked(ctx context.Context, c *Call, args ...string) (cmdResult, error) {
+	r, err := z.run(ctx, c, args...)
+	if err == nil {
+		if why := zypperFailure(r); why != "" && !(z.noneOK && Equal(r.retcode, int64(0))) {
+			err = ExecErrorf("%s", why)
 		}
+	}
+	return r, err
+}
+
+// xml is checked with XML as the answer.
+func (z zypperCall) xml(ctx context.Context, c *Call, args ...string) (zypperNode, error) {
+	z.isXML = true
+	r, err := z.checked(ctx, c, args...)
+	if err != nil {
+		return zypperNode{}, err
+	}
+	return parseZypperXML(r.stdout)
+}
+
+// zypperNode is an element of the answer.
+type zypperNode struct {
+	XMLName xml.Name
+	Attrs   []xml.Attr   `xml:",any,attr"`
+	Text    string       `xml:",chardata"`
+	Nodes   []zypperNode `xml:",any"`
+}
+
+func parseZypperXML(out string) (zypperNode, error) {
+	var n zypperNode
+	if err := xml.Unmarshal([]byte(out), &n); err != nil {
+		return n, ExecErrorf("cannot read what zypper says: %s", err)
+	}
+	return n, nil
+}
+
+// all lists the elements of a name below a node.
+func (n zypperNode) all(name string) []zypperNode {
+	var found []zypperNode
+	for _, child := range n.Nodes {
+		if child.XMLName.Local == name {
+			found = append(found, child)
+		}
+		found = append(found, child.all(name)...)
 	}
 	return found
 }
 
-func (zypperManager) refresh(ctx context.Context, c *Call, kwargs *Map) (any, error) {
-	args := zypper("refresh")
-	if v, ok := kwargs.Get("force"); !ok || Truth(v) {
-		args = append(args, "--force")
+// text is the text of the first element of a name.
+func (n zypperNode) text(name string) string {
+	if l := n.all(name); len(l) > 0 {
+		return l[0].Text
 	}
-	r, err := runSaltTool(ctx, c, toolOptions{}, args...)
+	return ""
+}
+
+func (n zypperNode) attr(name string) string {
+	for _, a := range n.Attrs {
+		if a.Name.Local == name {
+			return a.Value
+		}
+	}
+	return ""
+}
+
+// asMap is the attributes of an element.
+func (n zypperNode) asMap() *Map {
+	m := &Map{}
+	for _, a := range n.Attrs {
+		m.Set(a.Name.Local, a.Value)
+	}
+	return m
+}
+
+func (z zypperManager) candidates(ctx context.Context, c *Call, names []string, _ string, kw *Map) (map[string]string, error) {
+	info, err := z.infoOf(ctx, c, names, kw.Value("root"))
 	if err != nil {
 		return nil, err
 	}
-	if r.failed() {
-		return nil, ExecErrorf("%s", strings.TrimSpace(r.stderr+"\n"+r.stdout))
+	found := map[string]string{}
+	for name, one := range info.All() {
+		found[Str(name)] = one.(*Map).Str("version")
 	}
-	return parseZypperRefresh(r.stdout), nil
+	return found, nil
+}
+
+func (zypperManager) upgrades(ctx context.Context, c *Call, kw *Map) (*Map, error) {
+	args := []string{"list-updates"}
+	if v := kw.Value("fromrepo"); v != nil {
+		repos := []any{v}
+		if l, ok := v.(*List); ok {
+			repos = l.Items
+		}
+		for _, repo := range namesOf(repos) {
+			args = append(args, "--repo", repo)
+		}
+	}
+	doc, err := zypperCall{root: kw.Value("root"), readOnly: true}.xml(ctx, c, args...)
+	if err != nil {
+		return nil, err
+	}
+	out := &Map{}
+	for _, n := range doc.all("update") {
+		if n.attr("kind") == "package" {
+			out.Set(n.attr("name"), n.attr("edition"))
+		}
+	}
+	return out, nil
+}
+
+type zypperRefreshArgs struct {
+	Force  any  `def:"None"`
+	Root   any  `def:"None"`
+	Kwargs *Map `arg:"**kwargs"`
+}
+
+func (z zypperManager) refreshDB(ctx context.Context, c *Call, a zypperRefreshArgs) (any, error) {
+	kw := a.Kwargs.Clone()
+	kw.Set("root", a.Root)
+	if a.Force != nil {
+		kw.Set("force", a.Force)
+	}
+	return pkgCommon{z}.refreshDB(ctx, c, pkgRefreshArgs{Kwargs: kw})
+}
+
+func (zypperManager) refresh(ctx context.Context, c *Call, kw *Map) (any, error) {
+	force, ok := kw.Get("force")
+	if !ok {
+		force = kwargOf(c.Pillar.Map("zypper"), "refreshdb_force", true)
+	}
+	args := []string{"refresh"}
+	if Truth(force) {
+		args = append(args, "--force")
+	}
+	r, err := zypperCall{root: kw.Value("root"), refresh: true}.checked(ctx, c, args...)
+	return parseZypperRefresh(r.stdout), err
 }
 
 // parseZypperRefresh reads which repositories were fetched (True) or not (False).
 func parseZypperRefresh(out string) *Map {
 	ret := &Map{}
 	for _, line := range strings.Split(out, "\n") {
-		f := strings.Split(line, "'")
-		if len(f) < 3 || !strings.Contains(line, "epository") {
+		f := strings.Split(strings.TrimSpace(line), "'")
+		if len(f) < 3 {
 			continue
 		}
 		switch {
-		case strings.Contains(line, "is up to date"):
+		case strings.HasPrefix(f[0], "Repository") && strings.Contains(line, "is up to date"):
 			ret.Set(f[1], false)
-		case strings.Contains(line, "Retrieving"), strings.Contains(line, "Building"), strings.Contains(line, "Forcing"):
+		case strings.HasPrefix(f[0], "Building") && strings.Contains(line, "done"):
 			ret.Set(f[1], true)
 		}
 	}
 	return ret
 }
 
-func (zypperManager) installCommands(_ context.Context, _ *Call, req *pkgInstall) ([][]string, error) {
-	base := zypper()
+func (z zypperManager) installCommands(_ context.Context, _ *Call, req *pkgInstall) ([][]string, error) {
+	kw := req.args.Kwargs
+	var cmd []string
+	if !pyIsTrue(req.args.Refresh) {
+		cmd = append(cmd, "--no-refresh")
+	}
 	if req.args.SkipVerify {
-		base = append(base, "--no-gpg-checks")
+		cmd = append(cmd, "--no-gpg-checks")
 	}
-	base = append(base, "install", "--auto-agree-with-licenses")
+	cmd = append(cmd, "install", "--auto-agree-with-licenses")
+	if Truth(kw.Value("resolve_capabilities")) {
+		cmd = append(cmd, "--capability")
+	} else {
+		cmd = append(cmd, "--name")
+	}
 	if req.args.Downloadonly {
-		base = append(base, "--download-only")
-	}
-	if v, ok := req.args.Kwargs.Get("no_recommends"); ok && Truth(v) {
-		base = append(base, "--no-recommends")
+		cmd = append(cmd, "--download-only")
 	}
 	if req.from != "" {
-		base = append(base, "--from", req.from)
+		cmd = append(cmd, "--force", "--force-resolution", "--from", req.from)
 	}
+	if Truth(kw.Value("no_recommends")) {
+		cmd = append(cmd, "--no-recommends")
+	}
+	// Zypper does not go back by itself, and installs again only what it must.
 	var cmds [][]string
-	add := func(options []string, names []string) {
+	add := func(names []string, more ...string) {
 		if len(names) > 0 {
-			cmds = append(cmds, append(append(append([]string{}, base...), options...), names...))
+			cmds = append(cmds, append(append(append([]string{}, cmd...), more...), names...))
 		}
 	}
-	add(nil, req.targets)
-	add([]string{"--oldpackage"}, req.downgrade)
-	add([]string{"--force"}, req.reinstall)
+	add(req.targets)
+	add(req.downgrade, "--oldpackage")
+	add(req.reinstall, "--force")
 	return cmds, nil
 }
 
-func (zypperManager) removeCommand(names []string, purge bool, _ *Map) []string {
-	cmd := zypper("remove")
-	if purge {
-		cmd = append(cmd, "-u")
-	}
-	return append(cmd, names...)
+// run calls zypper for the commands of an installation.
+func (zypperManager) run(ctx context.Context, c *Call, args []string, kw *Map) (cmdResult, error) {
+	return zypperCall{root: kw.Value("root"), scope: true}.run(ctx, c, args...)
+}
+
+func (zypperManager) failed(r cmdResult) string { return zypperFailure(r) }
+
+// plainFailure says that what zypper says is the whole error.
+func (zypperManager) plainFailure() bool { return true }
+
+func (zypperManager) removeCommand(names []string, _ bool, _ *Map) []string {
+	return append([]string{"remove"}, names...)
 }
 
 func (zypperManager) upgradeCommand(kw *Map) []string {
-	cmd := zypper()
+	var cmd []string
 	if Truth(kw.Value("skip_verify")) {
 		cmd = append(cmd, "--no-gpg-checks")
 	}
-	action := "update"
-	if Truth(kw.Value("dist_upgrade")) {
-		action = "dist-upgrade"
+	action, from := "update", "--repo"
+	dist := Truth(kw.Value("dist_upgrade"))
+	if dist {
+		action, from = "dist-upgrade", "--from"
 	}
 	cmd = append(cmd, action, "--auto-agree-with-licenses")
-	for _, opt := range []struct{ key, option string }{{"dryrun", "--dry-run"}, {"no_recommends", "--no-recommends"}, {"novendorchange", "--no-allow-vendor-change"}} {
-		if Truth(kw.Value(opt.key)) {
-			cmd = append(cmd, opt.option)
+	if Truth(kw.Value("dryrun")) {
+		cmd = append(cmd, "--dry-run")
+	}
+	if v := kw.Value("fromrepo"); Truth(v) {
+		repos := []any{v}
+		if l, ok := v.(*List); ok {
+			repos = l.Items
+		}
+		for _, repo := range namesOf(repos) {
+			cmd = append(cmd, from, repo)
 		}
 	}
-	for _, repo := range commaList(kw.Value("fromrepo")) {
-		cmd = append(cmd, "--repo", repo)
+	if !dist {
+		return append(cmd, pkgUpgradeNames(kw)...)
 	}
-	return append(cmd, upgradeNames(kw)...)
+	if Truth(kw.Value("novendorchange")) {
+		cmd = append(cmd, "--no-allow-vendor-change")
+	}
+	if Truth(kw.Value("no_recommends")) {
+		cmd = append(cmd, "--no-recommends")
+	}
+	return cmd
 }
 
-// failed: 100 to 106 tell of things to do, not of a failure.
-func (zypperManager) failed(r cmdResult) string {
-	if n, ok := toInt(r.retcode); ok && n >= 100 && n <= 106 && n != 104 {
-		return ""
+// upgrade is upgradeNamed; a dry run returns what zypper says.
+func (z zypperManager) upgrade(ctx context.Context, c *Call, a pkgUpgradeNamedArgs) (any, error) {
+	if !Truth(a.Kwargs.Value("dryrun")) {
+		return pkgCommon{z}.upgradeNamed(ctx, c, a)
 	}
-	return rpmDatabase{}.failed(r)
+	if pyIsTrue(a.Refresh) {
+		if _, err := z.refresh(ctx, c, &Map{}); err != nil {
+			return nil, err
+		}
+	}
+	cmd := z.upgradeCommand(a.Kwargs)
+	if Truth(a.Kwargs.Value("dist_upgrade")) {
+		cmd = append(cmd, "--debug-solver")
+	}
+	r, err := z.run(ctx, c, cmd, a.Kwargs)
+	return strings.TrimSpace(r.stdout + "\n" + r.stderr), err
 }
 
-func (zypperManager) available(ctx context.Context, c *Call, names []string, kwargs *Map) (*Map, error) {
-	args := zypper("--no-refresh", "search", "-s", "-t", "package", "--match-exact")
-	if v := kwargs.Value("fromrepo"); Truth(v) {
-		args = append(args, "--repo", Str(v))
-	}
-	r, err := runSaltTool(ctx, c, toolOptions{ignore: true}, append(args, names...)...)
+// advisoryCommands install patches.
+func (z zypperManager) advisoryCommands(ctx context.Context, c *Call, req *pkgInstall, ids []string) ([][]string, error) {
+	known, err := z.patchesOf(ctx, c, false, nil)
 	if err != nil {
 		return nil, err
 	}
-	out := &Map{}
-	for _, row := range zypperTable(r.stdout) {
-		name, v := row["Name"], row["Version"]
-		if name == "" || v == "" {
-			continue
+	for _, id := range ids {
+		if !known.Has(id) {
+			return nil, ExecErrorf(`Advisory id "%s" not found`, id)
 		}
-		l, _ := out.Value(name).(*List)
-		if l == nil {
-			l = &List{}
-			out.Set(name, l)
-		}
-		if !containsItem(l.Items, v) {
-			l.Append(v)
-		}
+		req.targets = append(req.targets, "patch:"+id)
 	}
-	return out, nil
+	return z.installCommands(ctx, c, req)
 }
 
-func (zypperManager) hold(on bool) func(context.Context, *Call, pkgHoldArgs) (any, error) {
-	return func(ctx context.Context, c *Call, a pkgHoldArgs) (any, error) {
-		names, err := holdTargets(a)
-		if err != nil {
-			return nil, err
-		}
-		r, err := runSaltTool(ctx, c, toolOptions{}, zypper("locks")...)
-		if err != nil {
-			return nil, err
-		}
-		locked := map[string]bool{}
-		for _, row := range zypperTable(r.stdout) {
-			locked[row["Name"]] = true
-		}
-		ret := &Map{}
-		for _, name := range names {
-			one := NewMap("name", name, "changes", &Map{}, "result", true, "comment", "")
-			ret.Set(name, one)
-			state, action, old, new := "not to be held", "removelock", "hold", ""
-			if on {
-				state, action, old, new = "to be held", "addlock", "", "hold"
-			}
-			if locked[name] == on {
-				one.Set("comment", "Package "+name+" is already set "+state+".")
-				continue
-			}
-			if c.Opts.Bool("test") {
-				one.Set("result", nil)
-				one.Set("comment", "Package "+name+" is set "+state+".")
-				continue
-			}
-			ok, err := runOK(ctx, c, zypper(action, name)...)
-			if err != nil {
-				return nil, err
-			}
-			if one.Set("result", ok); ok {
-				one.Set("changes", NewMap("old", old, "new", new))
-			}
-			if on {
-				one.Set("comment", "Package "+name+" is now being held.")
-			} else {
-				one.Set("comment", "Package "+name+" is no longer being held.")
-			}
-		}
-		return ret, nil
+func (zypperManager) available(ctx context.Context, c *Call, names []string, kw *Map) (*Map, error) {
+	doc, err := zypperCall{root: kw.Value("root")}.xml(ctx, c, append([]string{"se", "-s"}, names...)...)
+	if err != nil {
+		return nil, err
 	}
+	byRepo := &Map{}
+	for _, n := range doc.all("solvable") {
+		repo, name := n.attr("repository"), n.attr("name")
+		if n.attr("kind") != "package" || repo == "" {
+			continue
+		}
+		if from := kw.Value("fromrepo"); Truth(from) && Str(from) != repo {
+			continue
+		}
+		matches := len(names) == 0
+		for _, pattern := range names {
+			matches = matches || GlobMatch(pattern, name)
+		}
+		if !matches {
+			continue
+		}
+		in := byRepo.Map(repo)
+		if in == nil {
+			in = &Map{}
+			byRepo.Set(repo, in)
+		}
+		if v := n.attr("edition"); !containsItem(toItems(in.Value(name)), v) {
+			appendTo(in, name, v)
+		}
+	}
+	return versionsByRepo(byRepo, Truth(kw.Value("byrepo"))), nil
 }
