@@ -18,7 +18,7 @@ func apkModule() Module {
 		Virtual: func(_ context.Context, c *Call) (bool, string) {
 			return boxHas(c, "Alpine", "OpenWrt") && which("apk") != "" && apkDatabase() != "", "the apk provider needs apk and its database"
 		},
-		Funcs: pkgFuncs(p),
+		Funcs: pkgFuncs(p).with(Funcs{"upgrade": {run: pkgCommon{p}.upgradeNamed, doc: pkgUpgradeNamedDoc}}),
 	}
 }
 
@@ -105,16 +105,24 @@ func (apkManager) candidates(ctx context.Context, c *Call, names []string, _ str
 	return found, nil
 }
 
-// parseApkPolicy reads the versions that apk policy prints for each package.
+// parseApkPolicy reads the versions that apk policy prints for each package, with
+// the places that have it. What stands only in a repository with a tag is not
+// installed unless the tag is asked for.
 func parseApkPolicy(out string) map[string][]string {
 	found := map[string][]string{}
-	name := ""
+	name, version := "", ""
 	for _, line := range strings.Split(out, "\n") {
+		text := strings.TrimSpace(line)
 		switch {
 		case strings.HasSuffix(line, " policy:"):
-			name = strings.TrimSuffix(line, " policy:")
-		case strings.HasPrefix(line, "  ") && !strings.HasPrefix(line, "   ") && strings.HasSuffix(line, ":"):
-			found[name] = append(found[name], strings.TrimSuffix(strings.TrimSpace(line), ":"))
+			name, version = strings.TrimSuffix(line, " policy:"), ""
+		case strings.HasPrefix(line, "    "):
+			if version != "" && !strings.HasPrefix(text, "@") {
+				found[name] = append(found[name], version)
+				version = ""
+			}
+		case strings.HasPrefix(line, "  ") && strings.HasSuffix(line, ":"):
+			version = strings.TrimSuffix(text, ":")
 		}
 	}
 	return found
@@ -126,7 +134,7 @@ func (apkManager) upgrades(ctx context.Context, c *Call, _ *Map) (*Map, error) {
 		return nil, err
 	}
 	if r.failed() {
-		return nil, ExecErrorf("Failed to get upgrades: %s", r.stderr)
+		return nil, ExecErrorf("%s", strings.TrimSpace(r.stderr+"\n"+r.stdout))
 	}
 	return parseApkUpgrade(r.stdout), nil
 }
@@ -161,12 +169,22 @@ func (apkManager) installCommands(_ context.Context, _ *Call, req *pkgInstall) (
 	}
 	var cmds [][]string
 	if names := append(append([]string{}, req.targets...), req.downgrade...); len(names) > 0 {
+		if !req.files && apkAnyInstalled(names) {
+			cmd = append(cmd, "-u") // otherwise what is installed stays as it is
+		}
 		cmds = append(cmds, append(append([]string{}, cmd...), names...))
 	}
 	if len(req.reinstall) > 0 {
 		cmds = append(cmds, append([]string{"apk", "fix", "--reinstall"}, req.reinstall...))
 	}
 	return cmds, nil
+}
+
+// apkAnyInstalled says whether one of some packages is installed.
+func apkAnyInstalled(names []string) bool {
+	found := false
+	err := apkEach(false, func(name, _ string, _ []string) { found = found || hasString(names, name) })
+	return err == nil && found
 }
 
 func (apkManager) removeCommand(names []string, purge bool, _ *Map) []string {
@@ -178,11 +196,13 @@ func (apkManager) removeCommand(names []string, purge bool, _ *Map) []string {
 }
 
 func (apkManager) upgradeCommand(kw *Map) []string {
-	cmd := []string{"apk", "upgrade"}
-	if Truth(kw.Value("dist_upgrade")) {
-		cmd = append(cmd, "--available")
+	if names := pkgUpgradeNames(kw); len(names) > 0 {
+		return append([]string{"apk", "add", "-u"}, names...)
 	}
-	return append(cmd, upgradeNames(kw)...)
+	if Truth(kw.Value("dist_upgrade")) {
+		return []string{"apk", "upgrade", "--available"}
+	}
+	return []string{"apk", "upgrade"}
 }
 
 func (apkManager) run(ctx context.Context, c *Call, args []string, _ *Map) (cmdResult, error) {
@@ -199,8 +219,18 @@ func (apkManager) failed(r cmdResult) string {
 	return r.stdout
 }
 
-func (apkManager) fileInfo(context.Context, *Call, string) (name, version string, err error) {
-	return "", "", ExecErrorf("apk does not tell about files")
+// fileInfo reads a package file: tar archives one after the other, each compressed,
+// with .PKGINFO in one of the first. The format of apk 3 is another; apk tells of it.
+func (apkManager) fileInfo(ctx context.Context, c *Call, path string) (name, version string, err error) {
+	p, err := archiveMember(path, ".PKGINFO")
+	if err != nil {
+		r, err := runSaltTool(ctx, c, toolOptions{ignore: true}, "apk", "adbdump", path)
+		if err != nil || r.failed() {
+			return "", "", ExecErrorf("Unable to get info for %s", path)
+		}
+		return controlField(r.stdout, "  name:"), controlField(r.stdout, "  version:"), nil
+	}
+	return controlField(string(p), "pkgname ="), controlField(string(p), "pkgver ="), nil
 }
 
 func (apkManager) owner(_ context.Context, _ *Call, path string) (string, error) {

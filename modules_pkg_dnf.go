@@ -288,7 +288,7 @@ func (d dnfManager) available(ctx context.Context, c *Call, names []string, kw *
 	if err != nil {
 		return nil, err
 	}
-	byRepo := &Map{}
+	byRepo := versionTable{}
 	for _, repo := range repos {
 		args := []string{"--showduplicates", "repository-packages", repo, "list"}
 		if dnfTool() == "dnf5" {
@@ -302,41 +302,10 @@ func (d dnfManager) available(ctx context.Context, c *Call, names []string, kw *
 			return nil, err
 		}
 		for _, p := range all {
-			in := byRepo.Map(p.repo)
-			if in == nil {
-				in = &Map{}
-				byRepo.Set(p.repo, in)
-			}
-			if !containsItem(toItems(in.Value(p.name)), p.version) {
-				appendTo(in, p.name, p.version)
-			}
+			byRepo.add(p.repo, p.name, p.version)
 		}
 	}
-	return versionsByRepo(byRepo, Truth(kw.Value("byrepo"))), nil
-}
-
-// versionsByRepo sorts versions, the newest first; not byRepo puts all together.
-func versionsByRepo(repos *Map, byRepo bool) *Map {
-	together := &Map{}
-	for _, v := range repos.All() {
-		for name, versions := range v.(*Map).All() {
-			for _, version := range toItems(versions) {
-				appendTo(together, Str(name), version)
-			}
-			sortVersions(versions.(*List))
-		}
-	}
-	if byRepo {
-		return repos
-	}
-	for _, versions := range together.All() {
-		sortVersions(versions.(*List))
-	}
-	return together
-}
-
-func sortVersions(l *List) {
-	sort.SliceStable(l.Items, func(i, j int) bool { return rpmCompare(Str(l.Items[i]), Str(l.Items[j])) > 0 })
+	return byRepo.versions(Truth(kw.Value("byrepo"))), nil
 }
 
 // chosenRepos are the repositories to look into: those of fromrepo, or all that are

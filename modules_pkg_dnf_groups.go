@@ -200,14 +200,19 @@ func (g dnfGroups) diff(ctx context.Context, c *Call, a groupNameArgs) (any, err
 	if err != nil {
 		return nil, err
 	}
-	s, err := g.state(ctx, c, false)
+	return g.groupDiff(ctx, c, info.(*Map))
+}
+
+// groupDiff splits the members of a group by what is installed.
+func (m pkgCommon) groupDiff(ctx context.Context, c *Call, info *Map) (any, error) {
+	s, err := m.state(ctx, c, false)
 	if err != nil {
 		return nil, err
 	}
 	ret := &Map{}
 	for _, kind := range groupKinds() {
 		one := NewMap("installed", &List{}, "not installed", &List{})
-		for _, member := range toItems(info.(*Map).Value(kind)) {
+		for _, member := range toItems(info.Value(kind)) {
 			if s.have.by[Str(member)] != nil {
 				one.List("installed").Append(member)
 			} else {

@@ -18,16 +18,12 @@ func opkgModule() Module {
 		Virtual: func(_ context.Context, c *Call) (bool, string) {
 			return boxHas(c, "OpenWrt", "NILinuxRT") && which("opkg") != "" && opkgDir() != "", "Module opkg only works on OpenEmbedded based systems"
 		},
-		Funcs: pkgFuncs(p).with(Funcs{
-			"hold":                     {run: pkgFlag("hold"), doc: "Keep packages at their versions."},
-			"unhold":                   {run: pkgFlag("ok"), doc: "Let packages be upgraded again."},
-			"info_installed":           {run: p.info, doc: "Return details of installed packages."},
-			"list_repos":               {run: opkgListRepos, doc: "List the feeds."},
-			"get_repo":                 {run: opkgGetRepo, doc: "Return a feed by its name."},
-			"del_repo":                 {run: opkgDelRepo, doc: "Remove a feed; a file that has no other goes with it."},
-			"mod_repo":                 {run: opkgModRepo, doc: "Add or change a feed: uri, alias, enabled, compressed, trusted.\n\nCLI Example:\n\n    salt '*' pkg.mod_repo custom uri=http://feed.example.org/packages"},
-			"version_clean":            {run: opkgVersionClean, doc: "Return a version as it is."},
-			"check_extra_requirements": {run: opkgNoRequirements, doc: "Say whether a package may be installed: always."},
+		Funcs: pkgFuncs(p).with(opkgFeedFuncs(p)).with(Funcs{
+			"hold":                     {run: p.hold, doc: "Keep packages at their versions."},
+			"unhold":                   {run: p.unhold, doc: "Let packages be upgraded again."},
+			"info_installed":           {run: p.info, doc: pkgInfoInstalledDoc},
+			"version_clean":            {run: opkgVersionClean, doc: "Return a version without what does not belong to it: nothing with opkg."},
+			"check_extra_requirements": {run: opkgExtraRequirements, doc: "Say whether more is required of a package than its version: never with opkg."},
 		}),
 	}
 }
@@ -36,7 +32,6 @@ type opkgManager struct{}
 
 func (opkgManager) compare(a, b string) int               { return dpkgCompare(a, b) }
 func (opkgManager) normalize(_ *Call, name string) string { return name }
-func (opkgManager) at(name, _ string) string              { return name } // opkg installs what its lists have
 
 func opkgDir() string {
 	for _, dir := range []string{"/usr/lib/opkg", "/var/lib/opkg"} {
@@ -102,7 +97,7 @@ func (opkgManager) upgrades(ctx context.Context, c *Call, _ *Map) (*Map, error) 
 }
 
 func (opkgManager) refresh(ctx context.Context, c *Call, kwargs *Map) (any, error) {
-	r, err := runSaltTool(ctx, c, toolOptions{merge: true}, "opkg", "update")
+	r, err := runSaltTool(ctx, c, toolOptions{merge: true, ignore: true}, "opkg", "update")
 	if err != nil {
 		return nil, err
 	}
@@ -139,22 +134,52 @@ func parseOpkgUpdate(out string) (*Map, []string) {
 	return ret, bad
 }
 
-func (opkgManager) installCommands(_ context.Context, _ *Call, req *pkgInstall) ([][]string, error) {
+func (p opkgManager) installCommands(ctx context.Context, c *Call, req *pkgInstall) ([][]string, error) {
+	cmd := []string{"opkg", "install"}
+	if v, ok := req.args.Kwargs.Get("install_recommends"); ok && !Truth(v) {
+		cmd = append(cmd, "--no-install-recommends")
+	}
+	if req.files {
+		cmd = append(cmd, "--force-downgrade")
+	}
 	var cmds [][]string
-	if len(req.targets) > 0 {
-		cmd := []string{"opkg", "install"}
-		if v, ok := req.args.Kwargs.Get("install_recommends"); ok && !Truth(v) {
-			cmd = append(cmd, "--no-install-recommends")
+	add := func(names []string, more ...string) error {
+		if len(names) == 0 {
+			return nil
 		}
-		cmds = append(cmds, append(cmd, req.targets...))
+		names, err := p.withoutVersions(ctx, c, names, req.files)
+		cmds = append(cmds, append(append(append([]string{}, cmd...), more...), names...))
+		return err
 	}
-	if len(req.downgrade) > 0 {
-		cmds = append(cmds, append([]string{"opkg", "install", "--force-downgrade"}, req.downgrade...))
+	if err := add(req.targets); err != nil {
+		return nil, err
 	}
-	if len(req.reinstall) > 0 {
-		cmds = append(cmds, append([]string{"opkg", "install", "--force-reinstall"}, req.reinstall...))
+	if err := add(req.downgrade, "--force-downgrade"); err != nil {
+		return nil, err
 	}
-	return cmds, nil
+	return cmds, add(req.reinstall, "--force-reinstall")
+}
+
+// withoutVersions makes names of name=version: opkg installs what its lists have, so
+// it has to be that version.
+func (p opkgManager) withoutVersions(ctx context.Context, c *Call, targets []string, files bool) ([]string, error) {
+	var out []string
+	for _, t := range targets {
+		name, version, ok := strings.Cut(t, "=")
+		if files || !ok {
+			out = append(out, t)
+			continue
+		}
+		found, err := p.candidates(ctx, c, []string{name}, "", nil)
+		if err != nil {
+			return nil, err
+		}
+		if found[name] != "" && found[name] != version {
+			return nil, ExecErrorf("opkg cannot install version %s of %s: its lists have %s", version, name, found[name])
+		}
+		out = append(out, name)
+	}
+	return out, nil
 }
 
 func (opkgManager) removeCommand(names []string, _ bool, kw *Map) []string {
@@ -188,8 +213,12 @@ func (p opkgManager) run(ctx context.Context, c *Call, args []string, _ *Map) (c
 
 func (opkgManager) failed(r cmdResult) string { return apkManager{}.failed(r) }
 
-func (opkgManager) fileInfo(context.Context, *Call, string) (name, version string, err error) {
-	return "", "", ExecErrorf("opkg does not tell about files")
+func (opkgManager) fileInfo(_ context.Context, _ *Call, path string) (name, version string, err error) {
+	control, err := ipkControl(path)
+	if err != nil {
+		return "", "", ExecErrorf("Unable to get info for %s: %s", path, err)
+	}
+	return controlField(control, "Package:"), controlField(control, "Version:"), nil
 }
 
 // opkgFiles lists the files of a package.
@@ -225,11 +254,9 @@ func (p opkgManager) files(ctx context.Context, c *Call, names []string) (*Map, 
 	}
 	out := &Map{}
 	for _, name := range names {
-		files, err := opkgFiles(name)
-		if err != nil {
-			return nil, err
+		if files, err := opkgFiles(name); err == nil { // else it is not installed
+			out.Set(name, Strings(files))
 		}
-		out.Set(name, Strings(files))
 	}
 	return out, nil
 }
@@ -239,117 +266,134 @@ func (opkgManager) available(ctx context.Context, c *Call, names []string, _ *Ma
 	if err != nil {
 		return nil, err
 	}
-	found := parseOpkgList(r.stdout)
-	if len(names) == 0 {
-		for n := range found {
-			names = append(names, n)
-		}
-		sort.Strings(names)
-	}
 	out := &Map{}
-	for _, n := range names {
-		if len(found[n]) > 0 {
-			out.Set(n, Strings(found[n]))
+	for name, versions := range parseOpkgList(r.stdout) {
+		if nameMatches(names, name) {
+			out.Set(name, Strings(versions))
 		}
 	}
 	return out, nil
 }
 
-// pkgFlag is hold and unhold for opkg.
-func pkgFlag(flag string) func(context.Context, *Call, pkgHoldArgs) (any, error) {
-	return func(ctx context.Context, c *Call, a pkgHoldArgs) (any, error) {
-		names, err := holdTargets(a)
-		if err != nil {
-			return nil, err
-		}
-		held := func() (map[string]bool, error) {
-			out := map[string]bool{}
-			name := ""
-			err := scanLines(opkgDir()+"/status", func(line string) bool {
-				if v, ok := strings.CutPrefix(line, "Package: "); ok {
-					name = v
-				}
-				if v, ok := strings.CutPrefix(line, "Status: "); ok {
-					f := strings.Fields(v)
-					out[name] = len(f) == 3 && strings.Contains(f[1], "hold")
-				}
-				return true
-			})
-			return out, err
-		}
-		before, err := held()
-		if err != nil {
-			return nil, osError(err)
-		}
-		ret := &Map{}
-		for _, name := range names {
-			one := NewMap("name", name, "changes", &Map{}, "result", true, "comment", "")
-			ret.Set(name, one)
-			on, there := before[name]
-			switch {
-			case !there:
-				one.Set("result", false)
-				one.Set("comment", "Package "+name+" not currently held.")
-			case on == (flag == "hold"):
-				one.Set("comment", "Package "+name+" is already set to be "+map[bool]string{true: "held", false: "not held"}[on]+".")
-			case c.Opts.Bool("test"):
-				one.Set("result", nil)
-				one.Set("comment", "Package "+name+" is set to be "+flag+".")
-			default:
-				ok, err := runOK(ctx, c, "opkg", "flag", flag, name)
-				if err != nil {
-					return nil, err
-				}
-				one.Set("result", ok)
-				if flag == "hold" {
-					one.Set("changes", NewMap("old", "install", "new", "hold"))
-					one.Set("comment", "Package "+name+" is now being held.")
-				} else {
-					one.Set("changes", NewMap("old", "hold", "new", "ok"))
-					one.Set("comment", "Package "+name+" is no longer being held.")
-				}
-			}
-		}
-		return ret, nil
-	}
-}
-
-func (p opkgManager) info(_ context.Context, _ *Call, a pkgNamesArgs) (any, error) {
-	names := namesOf(a.Names)
-	out := &Map{}
-	one, key := &Map{}, ""
-	flush := func() {
-		if name := one.Str("name"); name != "" && (len(names) == 0 || hasString(names, name)) {
-			out.Set(name, one)
-		}
-		one, key = &Map{}, ""
-	}
-	rename := map[string]string{"Package": "name", "Maintainer": "packager", "Section": "group"}
+// opkgFlags reads the flag of each installed package: hold, user, ok …
+func opkgFlags() (map[string]string, error) {
+	out := map[string]string{}
+	name := ""
 	err := scanLines(opkgDir()+"/status", func(line string) bool {
-		switch {
-		case line == "":
-			flush()
-		case strings.HasPrefix(line, " "):
-			if key == "description" {
-				one.Set(key, one.Str(key)+"\n"+strings.TrimSpace(line))
+		if v, ok := strings.CutPrefix(line, "Package: "); ok {
+			name = v
+		}
+		if v, ok := strings.CutPrefix(line, "Status: "); ok {
+			if f := strings.Fields(v); len(f) == 3 {
+				out[name] = f[1]
 			}
-		default:
-			k, v, _ := strings.Cut(line, ":")
-			if key = strings.ToLower(k); rename[k] != "" {
-				key = rename[k]
-			}
-			one.Set(key, strings.TrimSpace(v))
 		}
 		return true
 	})
-	flush()
 	if err != nil {
 		return nil, osError(err)
 	}
-	for _, n := range names {
-		if !out.Has(n) && Truth(kwargOf(a.Kwargs, "failhard", true)) {
-			return nil, ExecErrorf("Package %s is not installed", n)
+	return out, nil
+}
+
+func (p opkgManager) hold(ctx context.Context, c *Call, a pkgHoldArgs) (any, error) {
+	return p.setFlag(ctx, c, a, "hold", "not currently held.", "is already set to be held.", "is set to be held.", "is now being held.")
+}
+
+func (p opkgManager) unhold(ctx context.Context, c *Call, a pkgHoldArgs) (any, error) {
+	return p.setFlag(ctx, c, a, "ok", "does not have a state.", "is already set not to be held.", "is set not to be held.", "is no longer being held.")
+}
+
+func (opkgManager) setFlag(ctx context.Context, c *Call, a pkgHoldArgs, flag, unknown, already, would, done string) (any, error) {
+	names, err := holdTargets(a)
+	if err != nil {
+		return nil, err
+	}
+	flags, err := opkgFlags()
+	if err != nil {
+		return nil, err
+	}
+	ret := &Map{}
+	for _, name := range names {
+		one := NewMap("name", name, "changes", &Map{}, "result", true, "comment", "")
+		ret.Set(name, one)
+		words := done
+		switch old := flags[name]; {
+		case old == "":
+			words = unknown
+			one.Set("result", false)
+		case (old == "hold") == (flag == "hold"):
+			words = already
+		case c.Opts.Bool("test"):
+			words = would
+			one.Set("result", nil)
+		default:
+			if _, err := runText(ctx, c, "opkg", "flag", flag, name); err != nil {
+				return nil, err
+			}
+			one.Set("changes", NewMap("old", old, "new", flag))
+		}
+		one.Set("comment", "Package "+name+" "+words)
+	}
+	return ret, nil
+}
+
+// opkgAttributes are the names of fields where they are not the fields themselves.
+func opkgAttributes() map[string]string {
+	return map[string]string{"Architecture": "arch", "Homepage": "url", "Installed-Time": "install_date_time_t", "Maintainer": "packager", "Package": "name", "Section": "group"}
+}
+
+func (p opkgManager) info(_ context.Context, _ *Call, a pkgNamesArgs) (any, error) {
+	status, err := os.ReadFile(opkgDir() + "/status")
+	if err != nil {
+		return nil, osError(err)
+	}
+	var wanted []string
+	if v := a.Kwargs.Value("attr"); v != nil {
+		wanted = splitInput(v)
+	}
+	return parseOpkgStatus(string(status), namesOf(a.Names), wanted), nil
+}
+
+// parseOpkgStatus reads the details of packages: of those in names, or all; only the
+// wanted attributes, or all. A field may go on in lines that begin with a blank.
+func parseOpkgStatus(text string, names, wanted []string) *Map {
+	out := &Map{}
+	for _, block := range strings.Split(text, "\n\n") {
+		one, key, name := &Map{}, "", ""
+		for _, line := range pyLines(block, false) {
+			if strings.HasPrefix(line, " ") {
+				if one.Has(key) {
+					one.Set(key, strings.TrimPrefix(one.Str(key)+"\n"+strings.TrimSpace(line), "\n"))
+				}
+				continue
+			}
+			field, value, _ := strings.Cut(line, ":")
+			if key = opkgAttributes()[field]; key == "" {
+				key = strings.ToLower(field)
+			}
+			value = strings.TrimSpace(value)
+			if key == "name" {
+				name = value
+			} else if wanted == nil || hasString(wanted, key) {
+				one.Set(key, value)
+			}
+		}
+		if name != "" && (len(names) == 0 || hasString(names, name)) {
+			out.Set(name, one)
 		}
 	}
-	return out, nil
+	return out
+}
+
+type opkgVersionArgs struct{ Version any }
+
+func opkgVersionClean(_ context.Context, _ *Call, a opkgVersionArgs) (any, error) {
+	return a.Version, nil
+}
+
+type opkgRequirementsArgs struct{ Pkgname, Pkgver any }
+
+func opkgExtraRequirements(context.Context, *Call, opkgRequirementsArgs) (any, error) {
+	return true, nil
 }

@@ -6,22 +6,24 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"sort"
 	"strings"
 )
 
 const pacmanLocal = "/var/lib/pacman/local"
 
 func pacmanModule() Module {
+	p := pacmanManager{}
 	return Module{
 		Doc: "Manage packages with pacman.",
 		Virtual: func(_ context.Context, c *Call) (bool, string) {
 			return boxHas(c, "Arch") && which("pacman") != "" && isDir(pacmanLocal), "The pacman module could not be loaded: unsupported OS family."
 		},
-		Funcs: pkgFuncs(pacmanManager{}).with(Funcs{
-			"group_list": {run: pacmanGroupList, doc: "List the groups of packages: installed, partially installed, available."},
-			"group_info": {run: pacmanGroupInfo, doc: "Return the packages of a group."},
-			"group_diff": {run: pacmanGroupDiff, doc: "Say which packages of a group are installed and which are not."},
+		Funcs: pkgFuncs(p).with(Funcs{
+			"file_list":  {run: p.fileList, doc: "List the files and directories of packages, of all if no name is given."},
+			"file_dict":  {run: p.fileDict, doc: "List the files and directories of packages by package."},
+			"group_list": {run: p.groupList, doc: "List the groups of packages: installed, installed in part, and available."},
+			"group_info": {run: p.groupInfo, doc: "List the packages of a group."},
+			"group_diff": {run: p.groupDiff, doc: "Say which packages of a group are installed and which are not."},
 		}),
 	}
 }
@@ -75,9 +77,7 @@ func pacmanFiles(dir string) []string {
 	}
 	var out []string
 	for _, f := range pacmanFields(string(p))["FILES"] {
-		if !strings.HasSuffix(f, "/") {
-			out = append(out, "/"+f)
-		}
+		out = append(out, "/"+f)
 	}
 	return out
 }
@@ -249,86 +249,97 @@ func (pacmanManager) files(_ context.Context, _ *Call, names []string) (*Map, er
 	return out, err
 }
 
-func (p pacmanManager) available(ctx context.Context, c *Call, names []string, _ *Map) (*Map, error) {
+// foundFiles lists what packages have, and those that are not installed.
+func (p pacmanManager) foundFiles(ctx context.Context, c *Call, names []string) (found *Map, problems *List, err error) {
+	found, err = p.files(ctx, c, names)
+	problems = &List{}
+	for _, name := range names {
+		if !found.Has(name) {
+			problems.Append("error: package '" + name + "' was not found")
+		}
+	}
+	return found, problems, err
+}
+
+func (p pacmanManager) fileDict(ctx context.Context, c *Call, a pkgPackagesArgs) (any, error) {
+	found, problems, err := p.foundFiles(ctx, c, namesOf(a.Packages))
+	return NewMap("errors", problems, "packages", found), err
+}
+
+func (p pacmanManager) fileList(ctx context.Context, c *Call, a pkgPackagesArgs) (any, error) {
+	found, problems, err := p.foundFiles(ctx, c, namesOf(a.Packages))
+	files := &List{}
+	for _, l := range found.All() {
+		files.Append(toItems(l)...)
+	}
+	return NewMap("errors", problems, "files", files), err
+}
+
+// pacmanGroups reads lines like `group package`.
+func pacmanGroups(ctx context.Context, c *Call, args ...string) (*Map, error) {
+	out, err := runText(ctx, c, append([]string{"pacman"}, args...)...)
+	groups := &Map{}
+	for _, line := range pyLines(out, false) {
+		if f := strings.Fields(line); len(f) == 2 {
+			appendTo(groups, f[0], f[1])
+		}
+	}
+	return groups, err
+}
+
+func (pacmanManager) groupList(ctx context.Context, c *Call, _ struct{}) (any, error) {
+	available, err := pacmanGroups(ctx, c, "-Sgg")
+	if err != nil {
+		return nil, err
+	}
+	installed, err := pacmanGroups(ctx, c, "-Qg")
+	var all, part, none []string
+	for name, members := range available.All() {
+		switch have := toItems(installed.Value(name)); {
+		case len(have) == 0:
+			none = append(none, Str(name))
+		case len(have) == len(toItems(members)):
+			all = append(all, Str(name))
+		default:
+			part = append(part, Str(name))
+		}
+	}
+	return NewMap("installed", Strings(sortedSet(all)), "partially_installed", Strings(sortedSet(part)), "available", Strings(sortedSet(none))), err
+}
+
+// groupInfo has the kinds of dnf's groups; pacman knows only one.
+func (pacmanManager) groupInfo(ctx context.Context, c *Call, a nameArgs) (any, error) {
+	members, err := pacmanGroups(ctx, c, "-Sgg", a.Name)
+	ret := &Map{}
+	for _, kind := range groupKinds() {
+		ret.Set(kind, &List{})
+	}
+	ret.Set("default", Strings(sortedSet(namesOf(toItems(members.Value(a.Name))))))
+	return ret, err
+}
+
+func (p pacmanManager) groupDiff(ctx context.Context, c *Call, a nameArgs) (any, error) {
+	info, err := p.groupInfo(ctx, c, a)
+	if err != nil {
+		return nil, err
+	}
+	return pkgCommon{p}.groupDiff(ctx, c, info.(*Map))
+}
+
+func (pacmanManager) available(ctx context.Context, c *Call, names []string, kw *Map) (*Map, error) {
 	r, err := runSaltTool(ctx, c, toolOptions{ignore: true}, "pacman", "-Sl")
 	if err != nil {
 		return nil, err
 	}
-	out := &Map{}
+	repos, err := textOptions(kw, "fromrepo")
+	if err != nil {
+		return nil, err
+	}
+	byRepo := versionTable{}
 	for _, line := range strings.Split(r.stdout, "\n") {
-		f := strings.Fields(line)
-		if len(f) < 3 || len(names) > 0 && !hasString(names, f[1]) {
-			continue
-		}
-		l, _ := out.Value(f[1]).(*List)
-		if l == nil {
-			l = &List{}
-			out.Set(f[1], l)
-		}
-		l.Append(f[2])
-	}
-	return out, nil
-}
-
-// pacmanGroups reads lines of a group and a package.
-func pacmanGroups(text string) (groups map[string][]string, names []string) {
-	groups = map[string][]string{}
-	for _, line := range strings.Split(text, "\n") {
-		f := strings.Fields(line)
-		if len(f) < 2 {
-			continue
-		}
-		if groups[f[0]] == nil {
-			names = append(names, f[0])
-		}
-		groups[f[0]] = append(groups[f[0]], f[1])
-	}
-	sort.Strings(names)
-	return groups, names
-}
-
-func pacmanGroupList(ctx context.Context, c *Call, _ noArgs) (any, error) {
-	all, err := runText(ctx, c, "pacman", "-Sgg")
-	if err != nil {
-		return nil, err
-	}
-	have, err := runText(ctx, c, "pacman", "-Qg")
-	return sortPacmanGroups(all, have), err
-}
-
-func sortPacmanGroups(all, have string) *Map {
-	available, names := pacmanGroups(all)
-	installed, _ := pacmanGroups(have)
-	full, part, none := &List{}, &List{}, &List{}
-	for _, name := range names {
-		switch len(installed[name]) {
-		case 0:
-			none.Append(name)
-		case len(available[name]):
-			full.Append(name)
-		default:
-			part.Append(name)
+		if f := strings.Fields(line); len(f) >= 3 && (len(repos) == 0 || hasString(repos, f[0])) && nameMatches(names, f[1]) {
+			byRepo.add(f[0], f[1], f[2])
 		}
 	}
-	return NewMap("installed", full, "partially_installed", part, "available", none)
-}
-
-func pacmanGroup(ctx context.Context, c *Call, name string) (*Map, error) {
-	text, err := runText(ctx, c, "pacman", "-Sgg", name)
-	groups, _ := pacmanGroups(text)
-	members := append([]string{}, groups[name]...)
-	sort.Strings(members)
-	return NewMap("mandatory", &List{}, "optional", &List{}, "default", Strings(members), "conditional", &List{}), err
-}
-
-func pacmanGroupInfo(ctx context.Context, c *Call, a nameArgs) (any, error) {
-	return pacmanGroup(ctx, c, a.Name)
-}
-
-func pacmanGroupDiff(ctx context.Context, c *Call, a nameArgs) (any, error) {
-	group, err := pacmanGroup(ctx, c, a.Name)
-	if err != nil {
-		return nil, err
-	}
-	return splitByInstalled(ctx, c, group)
+	return byRepo.versions(Truth(kw.Value("byrepo"))), nil
 }

@@ -1,10 +1,59 @@
 // Versions of packages, compared as their package managers do: dpkg (also opkg),
-// rpm (also pacman) and apk. Pure functions.
+// rpm (also pacman) and apk; and tables of versions. Pure functions.
 package main
 
 import (
+	"sort"
 	"strings"
 )
+
+// versionTable is what repositories have: versions by package by repository.
+type versionTable struct{ repos Map }
+
+func (t *versionTable) add(repo, name, version string) {
+	in := t.repos.Map(repo)
+	if in == nil {
+		in = &Map{}
+		t.repos.Set(repo, in)
+	}
+	if !containsItem(toItems(in.Value(name)), version) {
+		appendTo(in, name, version)
+	}
+}
+
+// versions are all, the newest first, by repository or together.
+func (t *versionTable) versions(byRepo bool) *Map {
+	together := &Map{}
+	for _, v := range t.repos.All() {
+		for name, l := range v.(*Map).All() {
+			for _, version := range toItems(l) {
+				appendTo(together, Str(name), version)
+			}
+			sortVersions(l.(*List))
+		}
+	}
+	if byRepo {
+		return &t.repos
+	}
+	for _, l := range together.All() {
+		sortVersions(l.(*List))
+	}
+	return together
+}
+
+func sortVersions(l *List) {
+	sort.SliceStable(l.Items, func(i, j int) bool { return rpmCompare(Str(l.Items[i]), Str(l.Items[j])) > 0 })
+}
+
+// nameMatches says whether a name is one of those or fits a pattern, or none is asked.
+func nameMatches(patterns []string, name string) bool {
+	for _, p := range patterns {
+		if GlobMatch(p, name) {
+			return true
+		}
+	}
+	return len(patterns) == 0
+}
 
 func sign(n int) int {
 	switch {

@@ -360,8 +360,10 @@ func (z zypperManager) upgrade(ctx context.Context, c *Call, a pkgUpgradeNamedAr
 		}
 	}
 	cmd := z.upgradeCommand(a.Kwargs)
-	if Truth(a.Kwargs.Value("dist_upgrade")) {
-		cmd = append(cmd, "--debug-solver")
+	if Truth(a.Kwargs.Value("dist_upgrade")) { // leaves a test case of the solver behind
+		if _, err := z.run(ctx, c, append(cmd, "--debug-solver"), a.Kwargs); err != nil {
+			return nil, err
+		}
 	}
 	r, err := z.run(ctx, c, cmd, a.Kwargs)
 	return strings.TrimSpace(r.stdout + "\n" + r.stderr), err
@@ -387,7 +389,7 @@ func (zypperManager) available(ctx context.Context, c *Call, names []string, kw 
 	if err != nil {
 		return nil, err
 	}
-	byRepo := &Map{}
+	byRepo := versionTable{}
 	for _, n := range doc.all("solvable") {
 		repo, name := n.attr("repository"), n.attr("name")
 		if n.attr("kind") != "package" || repo == "" {
@@ -396,21 +398,9 @@ func (zypperManager) available(ctx context.Context, c *Call, names []string, kw 
 		if from := kw.Value("fromrepo"); Truth(from) && Str(from) != repo {
 			continue
 		}
-		matches := len(names) == 0
-		for _, pattern := range names {
-			matches = matches || GlobMatch(pattern, name)
-		}
-		if !matches {
-			continue
-		}
-		in := byRepo.Map(repo)
-		if in == nil {
-			in = &Map{}
-			byRepo.Set(repo, in)
-		}
-		if v := n.attr("edition"); !containsItem(toItems(in.Value(name)), v) {
-			appendTo(in, name, v)
+		if nameMatches(names, name) {
+			byRepo.add(repo, name, n.attr("edition"))
 		}
 	}
-	return versionsByRepo(byRepo, Truth(kw.Value("byrepo"))), nil
+	return byRepo.versions(Truth(kw.Value("byrepo"))), nil
 }
