@@ -1,4 +1,5 @@
-// Module lowpkg: what dpkg and rpm know, without the package manager above them.
+// Module lowpkg over dpkg: what it knows, without apt above it; and what lowpkg has
+// in common whatever is below.
 package main
 
 import (
@@ -22,29 +23,6 @@ func dpkgModule() Module {
 			"file_list":    {run: m.fileList, doc: "List the files of packages, of all if no name is given."},
 			"file_dict":    {run: m.fileDict, doc: "List the files of packages by package."},
 			"info":         {run: aptManager{}.infoInstalled, doc: "Return details of installed packages."},
-		},
-	}
-}
-
-func rpmModule() Module {
-	m := pkgCommon{dnfManager{}} // whose answers about files are rpm's
-	return Module{
-		Doc: "Ask rpm.",
-		Virtual: func(context.Context, *Call) (bool, string) {
-			return which("rpm") != "" && which("dpkg-query") == "", "The rpm execution module failed to load: rpm binary is not in the path."
-		},
-		Funcs: Funcs{
-			"bin_pkg_info": {run: lowpkgFile(lowpkgRpmInfo), pyname: "bin_pkg_info", doc: "Return name, version and architecture of a package file, which may be a salt:// URL."},
-			"list_pkgs":    {run: lowpkgRpmList, doc: "List the installed packages with their versions, all or those that are named."},
-			"verify":       {run: rpmVerify, doc: "Return the files that are not as they were installed, with what is different."},
-			"modified":     {run: rpmModified, doc: "Return the files that were changed since they were installed."},
-			"file_list":    {run: m.fileList, doc: "List the files of packages, of all if no name is given."},
-			"file_dict":    {run: m.fileDict, doc: "List the files of packages by package."},
-			"owner":        {run: m.owner, doc: "Return the package that a file belongs to; of several files a mapping."},
-			"diff":         {run: lowpkgDiff, doc: "Return how a file differs from the one in a package file."},
-			"info":         {run: rpmInfo, doc: "Return details of installed packages."},
-			"checksum":     {run: lowpkgChecksum, doc: "Say of package files whether their signatures and digests are right."},
-			"version_cmp":  {run: m.versionCmp, doc: "Compare two versions: -1, 0 or 1."},
 		},
 	}
 }
@@ -147,76 +125,6 @@ func lowpkgDebList(ctx context.Context, c *Call, a pkgPackagesArgs) (any, error)
 		if f := strings.Split(line, "\t"); len(f) == 3 && f[0] == "installed" {
 			ret.Set(f[1], f[2])
 		}
-	}
-	return ret, nil
-}
-
-func lowpkgRpmInfo(ctx context.Context, c *Call, path string) (any, error) {
-	r, err := runSaltTool(ctx, c, toolOptions{ignore: true}, "rpm", "-qp", "--queryformat", rpmQueryFormat, path)
-	if err != nil {
-		return nil, err
-	}
-	name, version, ok := parseRpmLine(r.stdout, rpmArches(c))
-	if !ok {
-		return nil, nil
-	}
-	arch := r.stdout[strings.LastIndex(r.stdout, "_|-")+len("_|-"):]
-	return NewMap("name", name, "version", version, "arch", strings.TrimSpace(arch), "repoid", "none", "install_date", nil, "install_date_time_t", nil), nil
-}
-
-func lowpkgRpmList(ctx context.Context, c *Call, a pkgPackagesArgs) (any, error) {
-	option := "-qa"
-	if len(a.Packages) > 0 {
-		option = "-q"
-	}
-	r, err := runSaltTool(ctx, c, toolOptions{ignore: true}, append(rpmCommand(a.Kwargs, option, "--queryformat", "%{NAME}\t%{VERSION}\n"), namesOf(a.Packages)...)...)
-	if err != nil {
-		return nil, err
-	}
-	ret := &Map{}
-	for _, line := range pyLines(r.stdout, false) {
-		if name, version, ok := strings.Cut(line, "\t"); ok {
-			ret.Set(name, version)
-		}
-	}
-	return ret, nil
-}
-
-type lowpkgDiffArgs struct{ PackagePath, Path string }
-
-func lowpkgDiff(ctx context.Context, c *Call, a lowpkgDiffArgs) (any, error) {
-	for _, name := range []string{"rpm2cpio", "cpio", "diff"} {
-		if _, err := needTool(name); err != nil {
-			return nil, err
-		}
-	}
-	path := quoteShell(a.Path)
-	r, err := runSaltTool(ctx, c, toolOptions{shell: true, ignore: true}, "rpm2cpio "+quoteShell(a.PackagePath)+" | cpio -i --quiet --to-stdout "+quoteShell("."+a.Path)+
-		" | diff -u --label "+quoteShell("A "+a.Path)+" --from-file=- --label "+quoteShell("B "+a.Path)+" "+path)
-	if err != nil {
-		return nil, err
-	}
-	if strings.HasPrefix(r.stdout, "Binary file") {
-		return "File '" + a.Path + "' is binary and its content has been modified.", nil
-	}
-	return r.stdout, nil
-}
-
-func lowpkgChecksum(ctx context.Context, c *Call, a pkgPathsArgs) (any, error) {
-	if len(a.Paths) == 0 {
-		return nil, ExecErrorf("No package files has been specified.")
-	}
-	ret := &Map{}
-	for _, path := range namesOf(a.Paths) {
-		ok := isFile(path)
-		if ok {
-			r, err := runSaltTool(ctx, c, toolOptions{ignore: true}, rpmCommand(a.Kwargs, "-K", "--quiet", path)...)
-			if err != nil {
-				return nil, err
-			}
-			ok = !r.failed()
-		}
-		ret.Set(path, ok)
 	}
 	return ret, nil
 }

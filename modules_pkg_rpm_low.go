@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"regexp"
 	"sort"
 	"strconv"
 	"strings"
@@ -18,7 +17,7 @@ func rpmLowModule() Module {
 			return which("rpm") != "" && (family == "RedHat" || family == "Suse"), "The rpm execution module failed to load: only available on redhat/suse type systems or amazon, xcp, xenserver, virtuozzolinux, virtuozzo, issabel pbx or openeuler."
 		},
 		Funcs: rpmLowFuncs().with(Funcs{
-			"bin_pkg_info": {run: rpmBinPkgInfo, doc: "Return name, version and architecture of a package file, which may be a URL of the master's\nfiles."},
+			"bin_pkg_info": {run: lowpkgFile(rpmBinPkgInfo), pyname: "bin_pkg_info", doc: "Return name, version and architecture of a package file, which may be a salt:// URL."},
 			"list_pkgs":    {run: rpmLowListPkgs, doc: "List the installed packages with their versions, without epoch and release."},
 			"diff":         {run: rpmLowDiff, doc: "Compare a file of this box with that in a package file.\n\nCLI Example:\n\n    salt '*' lowpkg.diff /root/apache2.rpm /etc/apache2/httpd.conf"},
 			"info":         {run: rpmInfo, doc: "Return details of installed packages, of all if none is named. attr chooses which, with\ncommas between; all_versions returns a list for each package."},
@@ -237,28 +236,7 @@ func rpmFileDict(ctx context.Context, c *Call, a pkgPackagesArgs) (any, error) {
 	return NewMap("errors", problems, "packages", files), nil
 }
 
-type pkgFileArgs struct {
-	Path    string
-	Saltenv string `def:"base"`
-}
-
-func rpmBinPkgInfo(ctx context.Context, c *Call, a pkgFileArgs) (any, error) {
-	path := a.Path
-	if strings.Contains(path, "://") {
-		v, err := c.Run(ctx, "cp.cache_file", path, a.Saltenv)
-		if err != nil {
-			return nil, err
-		}
-		if path = Str(v); !Truth(v) {
-			return nil, ExecErrorf("Unable to retrieve %s from saltenv '%s'", a.Path, a.Saltenv)
-		}
-	}
-	if !pathExists(path) {
-		return nil, ExecErrorf("%s does not exist on minion", path)
-	}
-	if !strings.HasPrefix(path, "/") {
-		return nil, InvocationErrorf("%s does not exist on minion", path)
-	}
+func rpmBinPkgInfo(ctx context.Context, c *Call, path string) (any, error) {
 	p, err := rpmFile(ctx, c, path)
 	if isExecError(err) {
 		return nil, nil // not a package
@@ -330,8 +308,8 @@ func rpmInfoTags() [][2]string {
 	}
 }
 
-// rpmInfoEnd closes the block of a package.
-const rpmInfoEnd = "-----"
+// rpmInfoEnd closes the block of a package: a character that no text has.
+const rpmInfoEnd = "\x1e"
 
 func rpmInfo(ctx context.Context, c *Call, a pkgNamesArgs) (any, error) {
 	var wanted []string
@@ -353,7 +331,7 @@ func rpmInfo(ctx context.Context, c *Call, a pkgNamesArgs) (any, error) {
 	if len(a.Names) > 0 {
 		args = append(rpmArgs(a.Kwargs, "-q"), namesOf(a.Names)...)
 	}
-	r, err := runSaltTool(ctx, c, toolOptions{ignore: true, env: NewMap("TZ", "UTC")}, append(args, "--queryformat", format+rpmInfoEnd+"\\n")...)
+	r, err := runSaltTool(ctx, c, toolOptions{ignore: true, env: NewMap("TZ", "UTC")}, append(args, "--queryformat", format+rpmInfoEnd)...)
 	if err != nil {
 		return nil, err
 	}
@@ -363,7 +341,7 @@ func rpmInfo(ctx context.Context, c *Call, a pkgNamesArgs) (any, error) {
 // parseRpmInfo reads the blocks of a query: name and edition stay for sorting.
 func parseRpmInfo(out string) []*Map {
 	var list []*Map
-	for _, block := range regexp.MustCompile(`---+`).Split(out, -1) {
+	for _, block := range strings.Split(out, rpmInfoEnd) {
 		one := &Map{}
 		head, description, found := strings.Cut(strings.TrimSpace(block), "\ndescription:\n")
 		if !found {

@@ -346,3 +346,23 @@ func TestPacmanOutputs(t *testing.T) {
 	wantEqual(t, "installed", have.asMap(false), NewMap("pa", "1.0-1"))
 	wantEqual(t, "files", Strings(pacmanFiles(dir)), NewList("/etc/", "/etc/pa.conf", "/usr/", "/usr/share/", "/usr/share/pa/", "/usr/share/pa/data"))
 }
+
+func TestRpmInfoIsReadByBlocks(t *testing.T) {
+	block := func(text string) string { return text + rpmInfoEnd }
+	text := "package nosuch is not installed\n" + block("name: kernel\nversion: 5.1\ninstall_date_time_t: 1700000000\ninstall_date: 1700000000\nedition: 5.1-2\ndescription:\nTwo\n----\nlines: 2\n") +
+		block("name: kernel\nversion: 5.9\ninstall_date: 1700000001\nlicense: \nedition: 5.9-1\ndescription:\n\n") + block("name: gpg-pubkey\nversion: 1\nedition: 1\n")
+	wantEqual(t, "the newest", rpmInfoByName(parseRpmInfo(text), false), NewMap("kernel", NewMap("version", "5.9", "install_date", "2023-11-14T22:13:21Z", "description", "")))
+	all := rpmInfoByName(parseRpmInfo(text), true).List("kernel")
+	if all.Len() != 2 || all.Items[1].(*Map).Str("description") != "Two\n----\nlines: 2" || all.Items[0].(*Map).Str("edition") != "5.9-1" {
+		t.Errorf("all versions: %s", Repr(all))
+	}
+}
+
+func TestUpgradesAreOfThePackagesThatAreNamed(t *testing.T) {
+	kw := NewMap("names", NewList("openssl", "vim"))
+	for what, cmd := range map[string][]string{"dnf": dnfManager{}.upgradeCommand(kw), "zypper": zypperManager{}.upgradeCommand(kw), "apk": apkManager{}.upgradeCommand(kw)} {
+		if text := strings.Join(cmd, " "); !strings.HasSuffix(text, " openssl vim") {
+			t.Errorf("%s: %s", what, text)
+		}
+	}
+}

@@ -78,7 +78,7 @@ func (z zypperCall) run(ctx context.Context, c *Call, args ...string) (cmdResult
 		if err != nil {
 			return r, err
 		}
-		if n, _ := toInt(r.retcode); n != zypperLocked || !waitRetry(ctx, 5*time.Second) {
+		if n, _ := toInt(r.retcode); n != zypperLocked || !sleepContext(ctx, 5*time.Second) {
 			return r, ctx.Err()
 		}
 	}
