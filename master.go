@@ -338,6 +338,7 @@ func (m *Master) Run(ctx context.Context) error {
 	}
 	start("maintenance", m.maintain)
 	start("reactor", m.newReactor())
+	start("schedule", m.schedule)
 	start("returners", m.newReturners())
 	m.log.Info(fmt.Sprintf("master is ready: publishing on %s, requests on %s", m.pub.Addr(), m.req.Addr()))
 	close(m.ready)

@@ -82,6 +82,7 @@ func NewMinion(o *Options, log *slog.Logger) (*Minion, error) {
 	m.templates = NewTemplates(o, customStages(m.custom))
 	m.jobs = newJobTable(procDir(o), o.Int("process_count_max"), log)
 	m.sched = NewScheduler(o, log, m.ownPillar)
+	m.sched.grains = m.Grains
 	m.beacons = NewBeacons(o, log, m.ownPillar)
 	return m, nil
 }

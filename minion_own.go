@@ -7,8 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"os"
 	"time"
 )
 
@@ -55,14 +53,9 @@ func (m *Minion) firstLink() *masterLink {
 
 // runScheduled runs one job of the schedule.
 func (m *Minion) runScheduled(ctx context.Context, r scheduledRun, done func()) error {
-	args := &List{}
-	if l, ok := r.def.Value("args").(*List); ok {
-		args = DeepCopy(l).(*List)
-	} else if v := r.def.Value("args"); v != nil {
-		args.Append(v)
-	}
-	if kw := r.def.Map("kwargs"); kw.Len() > 0 {
-		kw = DeepCopy(kw).(*Map)
+	positional, kw := r.arguments()
+	args := NewList(positional...)
+	if kw.Len() > 0 {
 		kw.Set("__kwarg__", true)
 		args.Append(kw)
 	}
@@ -84,60 +77,11 @@ func (m *Minion) runScheduled(ctx context.Context, r scheduledRun, done func()) 
 // returnScheduled gives the result of a scheduled job to its returners and to the
 // master.
 func (m *Minion) returnScheduled(ctx context.Context, env *Env, link *masterLink, r scheduledRun, args *List, o outcome) {
-	shown := &List{}
-	for _, a := range args.Items {
-		if kw, ok := a.(*Map); ok {
-			kw = kw.Clone()
-			kw.Delete("__kwarg__")
-			a = kw
-		}
-		shown.Append(a)
+	load := scheduledLoad(m.log, m.id, r, args, o)
+	kept := keepScheduled(ctx, env, r, load)
+	if link != nil && r.goesToMaster() {
+		link.spool.Add(scheduledAnswer(r, load, kept))
 	}
-	load := NewMap("cmd", "_return", "id", m.id, "fun", r.fun, "fun_args", shown, "schedule", r.name, "jid", r.jid, "pid", int64(os.Getpid()),
-		"return", o.Return, "retcode", o.Retcode, "success", o.Err == nil)
-	if o.Out != "" {
-		load.Set("out", o.Out)
-	}
-	if meta := r.def.Map("metadata"); meta != nil {
-		now := time.Now()
-		meta = meta.Clone()
-		meta.Set("_TOS", int64(0))
-		meta.Set("_TS", now.Format(time.ANSIC))
-		meta.Set("_TT", now.UTC().Format("2006 January 02 Mon 15 01"))
-		load.Set("metadata", meta)
-	} else if r.def.Value("metadata") != nil {
-		m.log.Warn("schedule: The metadata parameter must be specified as a dictionary.  Ignoring.")
-	}
-	var returners []string
-	for _, v := range []any{r.def.Value("returner"), m.opts.Value("schedule_returner")} {
-		for _, name := range namesOf(toItems(v)) {
-			if name != "" && !hasString(returners, name) {
-				returners = append(returners, name)
-			}
-		}
-	}
-	if len(returners) > 0 {
-		whole := load.Clone()
-		whole.Delete("cmd")
-		if v := r.def.Value("return_config"); v != nil {
-			whole.Set("ret_config", v)
-		}
-		if v := r.def.Value("return_kwargs"); v != nil {
-			whole.Set("ret_kwargs", v)
-		}
-		callReturners(context.WithoutCancel(ctx), env, returners, whole, os.Stdout, slog.LevelError)
-	}
-	back := r.def.Value("return_job")
-	if link == nil || r.def.Has("return_job") && !Truth(back) {
-		return
-	}
-	if len(returners) == 0 {
-		load.Set("jid", "req")
-		if back == "nocache" {
-			load.Set("jid", "nocache")
-		}
-	}
-	link.spool.Add(load)
 }
 
 // beaconCall is what beacons get that ask modules.

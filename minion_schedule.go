@@ -15,6 +15,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -42,6 +43,7 @@ type scheduleState struct {
 	skippedTime time.Time
 	explicit    []time.Time // runs that were put off to these times
 	skips       []time.Time
+	taken       []time.Time // explicit times of the definition, read already
 	running     int
 }
 
@@ -57,8 +59,9 @@ type scheduledRun struct {
 type Scheduler struct {
 	opts *Options
 	log  *slog.Logger
-	// pillar and whens give the schedule of the pillar and the named times.
-	pillar func() *Map
+	// pillar gives the schedule of the pillar; it and grains (nil: none) have named
+	// times.
+	pillar, grains func() *Map
 	// run starts a run; done is called at its end.
 	run func(ctx context.Context, r scheduledRun, done func()) error
 
@@ -419,7 +422,7 @@ func (s *Scheduler) look(now time.Time) ([]scheduledRun, time.Duration) {
 		st := s.stateOf(name)
 		if st.def == nil || !Equal(scheduleTimesOf(st.def), scheduleTimesOf(def)) {
 			// New, or with other times: it starts afresh.
-			*st = scheduleState{running: st.running, lastRun: st.lastRun, explicit: st.explicit, skips: st.skips, started: st.started && st.def != nil}
+			*st = scheduleState{running: st.running, lastRun: st.lastRun, explicit: st.explicit, skips: st.skips, taken: st.taken, started: st.started && st.def != nil}
 		}
 		st.def = def
 		if s.isDue(all, def, st, now, on) {
@@ -482,6 +485,7 @@ func (s *Scheduler) isDue(all, def *Map, st *scheduleState, now time.Time, on bo
 			s.complain(def, st, err)
 		}
 	}
+	s.readExplicit(def, st, now)
 	kept := st.explicit[:0]
 	for _, t := range st.explicit {
 		if now.Before(t) {
@@ -531,6 +535,32 @@ func (s *Scheduler) isDue(all, def *Map, st *scheduleState, now time.Time, on bo
 	}
 	st.lastRun = now
 	return true
+}
+
+// readExplicit takes the times over that a job's definition itself names:
+// run_explicit and skip_explicit, lists of {time, time_fmt}. Each counts once.
+func (s *Scheduler) readExplicit(def *Map, st *scheduleState, now time.Time) {
+	for _, list := range []struct {
+		key string
+		to  *[]time.Time
+	}{{"run_explicit", &st.explicit}, {"skip_explicit", &st.skips}} {
+		for _, item := range toItems(def.Value(list.key)) {
+			m, ok := item.(*Map)
+			if !ok {
+				m = NewMap("time", item)
+			}
+			format := Str(kwargOf(m, "time_fmt", scheduleTimeFormat))
+			t, err := time.ParseInLocation(strptimeLayout(format), Str(m.Value("time")), now.Location())
+			if err != nil {
+				s.complain(def, st, fmt.Errorf("%s: %s is no time as %s", list.key, Str(m.Value("time")), format))
+				continue
+			}
+			if !slices.ContainsFunc(st.taken, t.Equal) && t.After(now.Add(-scheduleSlack-scheduleLook)) {
+				st.taken = append(st.taken, t)
+				*list.to = append(*list.to, t)
+			}
+		}
+	}
 }
 
 // funsFor are the functions of a due job, or the one that stands for skipped jobs.
@@ -609,13 +639,7 @@ func (s *Scheduler) plan(def *Map, st *scheduleState, kind string, interval time
 	}
 	var best time.Time
 	for _, v := range toItems(def.Value("when")) {
-		text := Str(v)
-		if s.pillar != nil {
-			if named := s.pillar().Map("whens"); named.Has(v) {
-				text = Str(named.Value(v))
-			}
-		}
-		t, err := parseWhen(text, now)
+		t, err := parseWhen(Str(s.namedTime(v)), now)
 		if err != nil {
 			return time.Time{}, fmt.Errorf("invalid date string %s", Str(v))
 		}
@@ -627,6 +651,19 @@ func (s *Scheduler) plan(def *Map, st *scheduleState, kind string, interval time
 		}
 	}
 	return best, nil
+}
+
+// namedTime is the time that the pillar or the grains have under a name in whens.
+func (s *Scheduler) namedTime(name any) any {
+	for _, source := range []func() *Map{s.pillar, s.grains} {
+		if source == nil {
+			continue
+		}
+		if v, ok := source().Map("whens").Get(name); ok {
+			return v
+		}
+	}
+	return name
 }
 
 // splayOf picks a delay: 1 to n seconds, or between start and end.

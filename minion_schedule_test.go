@@ -213,3 +213,26 @@ func TestBeaconsSeeWhatHappens(t *testing.T) {
 		}
 	}
 }
+
+func TestSchedulerReadsExplicitTimesAndNames(t *testing.T) {
+	now := scheduleTime(t, "2030-01-02 10:00:00")
+	s := testScheduler(t, NewMap(
+		"explicit", NewMap("function", "test.ping", "minutes", int64(1), "skip_explicit", NewList(NewMap("time", "2030-01-02T10:01:00")),
+			"run_explicit", NewList(NewMap("time", "10:01:30 02.01.2030", "time_fmt", "%H:%M:%S %d.%m.%Y"))),
+		"named", NewMap("function", "test.ping", "when", NewList("tea", "coffee")),
+	))
+	s.pillar = func() *Map { return NewMap("whens", NewMap("tea", "10:01:40am")) }
+	s.grains = func() *Map { return NewMap("whens", NewMap("coffee", "10:03:30am", "tea", "1:00pm")) }
+	runsOf(s, now)
+	for _, step := range []struct {
+		after int
+		want  []string
+	}{{60, nil}, {91, []string{"explicit"}}, {92, nil}, {101, []string{"named"}}, {120, []string{"explicit"}}, {211, []string{"explicit", "named"}}} {
+		got := runsOf(s, now.Add(time.Duration(step.after)*time.Second))
+		s.mu.Lock()
+		s.state["explicit"].running = 0
+		s.state["named"].running = 0
+		s.mu.Unlock()
+		wantEqual(t, "after some seconds", Strings(got), Strings(step.want))
+	}
+}
