@@ -214,11 +214,6 @@ type (
 	}
 	jBreak    struct{ jinjaPos }
 	jContinue struct{ jinjaPos }
-	// jScope runs statements in a scope of their own.
-	jScope struct {
-		jinjaPos
-		body []jinjaStmt
-	}
 	// jBody is a list of statements that a tag expands to.
 	jBody struct {
 		jinjaPos
@@ -310,8 +305,6 @@ func jinjaChildren(node any) (exprs []jinjaExpr, bodies [][]jinjaStmt) {
 		bodies = [][]jinjaStmt{n.body}
 	case *jExprStmt:
 		exprs = []jinjaExpr{n.expr}
-	case *jScope:
-		bodies = [][]jinjaStmt{n.body}
 	case *jBody:
 		bodies = [][]jinjaStmt{n.body}
 	}

@@ -275,10 +275,6 @@ func (n *jWith) exec(r *JinjaRun) error {
 	})
 }
 
-func (n *jScope) exec(r *JinjaRun) error {
-	return r.inScope(func() error { return r.exec(n.body) })
-}
-
 func (n *jBody) exec(r *JinjaRun) error { return r.exec(n.body) }
 
 func (n *jAutoescape) exec(r *JinjaRun) error {

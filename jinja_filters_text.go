@@ -382,36 +382,3 @@ func jsonForHTML(v any, indent any, opt JSONOptions) (any, error) {
 	s = strings.NewReplacer("<", `\u003c`, ">", `\u003e`, "&", `\u0026`, "'", `\u0027`).Replace(s)
 	return Markup(s), nil
 }
-
-// findUndefined looks for an undefined value inside of v.
-func findUndefined(v any, depth int) *JinjaUndefined {
-	if depth > maxReprDepth {
-		return nil
-	}
-	var items []any
-	switch v := v.(type) {
-	case *JinjaUndefined:
-		return v
-	case *List:
-		items = v.Items
-	case Tuple:
-		items = v
-	case *Set:
-		items = v.Items()
-	case *Map:
-		for k, item := range v.All() {
-			if u := findUndefined(k, depth+1); u != nil {
-				return u
-			}
-			if u := findUndefined(item, depth+1); u != nil {
-				return u
-			}
-		}
-	}
-	for _, item := range items {
-		if u := findUndefined(item, depth+1); u != nil {
-			return u
-		}
-	}
-	return nil
-}

@@ -113,10 +113,10 @@ func (r *JinjaRun) formatValue(v any, spec string) (string, error) {
 		return r.str(v)
 	}
 	typeName := TypeName(v)
-	switch v.(type) {
+	switch v := v.(type) {
 	case string, bool, int64, *big.Int, float64:
 	case *JinjaUndefined:
-		return "", v.(*JinjaUndefined).fail()
+		return "", v.fail()
 	default:
 		return "", jinjaTypeError("unsupported format string passed to %s.__format__", typeName)
 	}

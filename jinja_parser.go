@@ -16,7 +16,6 @@ type jinjaParser struct {
 	lex      *jinjaLexer
 	cur      jinjaToken
 	ahead    []jinjaToken
-	lexErr   error // an error of the lexer, raised when the parser gets there
 	tags     []string
 	ends     [][]string
 	depth    int

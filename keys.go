@@ -250,10 +250,6 @@ func Fingerprint(text []byte, hashType string) string {
 	return hexPairs(hashType, body)
 }
 
-// FingerprintFull is the fingerprint as 3008's salt-key prints it: over the
-// whole text, as it stands in the file.
-func FingerprintFull(text []byte, hashType string) string { return hexPairs(hashType, text) }
-
 func hexPairs(hashType string, data []byte) string {
 	h := hashByName(hashType)
 	if h == nil {

@@ -370,12 +370,6 @@ func (m *Master) Addrs() (publish, request net.Addr) { return m.pub.Addr(), m.re
 // Bus is the master's event bus.
 func (m *Master) Bus() *EventBus { return m.bus }
 
-// Jobs is the master's job cache.
-func (m *Master) Jobs() *JobCache { return m.jobs }
-
-// Index is what the master knows of its minions.
-func (m *Master) Index() *MinionIndex { return m.index }
-
 func hostPort(host string, port int) string {
 	return net.JoinHostPort(strings.Trim(host, "[]"), strconv.Itoa(port))
 }

@@ -9,13 +9,11 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"os"
 	"runtime/debug"
 	"strings"
 	"syscall"
-	"time"
 )
 
 // releaseMemory gives back what can be given back.
@@ -46,19 +44,5 @@ func releaseProgram() {
 			// A refusal leaves everything as it was.
 			_, _, _ = syscall.Syscall(syscall.SYS_MADVISE, from, to-from, syscall.MADV_DONTNEED)
 		}
-	}
-}
-
-// releaseWhenSettled gives memory back some seconds after the start, and now and
-// then, until ctx ends.
-func releaseWhenSettled(ctx context.Context) {
-	for _, wait := range []time.Duration{5 * time.Second, 30 * time.Second} {
-		if !sleepContext(ctx, wait) {
-			return
-		}
-		releaseMemory()
-	}
-	for sleepContext(ctx, 10*time.Minute) {
-		releaseMemory()
 	}
 }

@@ -35,7 +35,6 @@ type loginBox struct {
 	ret            string
 	bend           func(req *AuthRequest, r *AuthReply)
 	signWith       *PrivateKey
-	nonceOf        func(req *AuthRequest) string
 }
 
 func newLoginBox(minion, master *PrivateKey) *loginBox {

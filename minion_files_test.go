@@ -30,7 +30,7 @@ type fakeFiles struct {
 	endless bool
 }
 
-func (s *fakeFiles) ask(_ context.Context, load *Map) (any, error) {
+func (s *fakeFiles) ask(ctx context.Context, load *Map) (any, error) {
 	p := load.Str("path")
 	data, ok := s.files[p]
 	switch load.Str("cmd") {
@@ -56,7 +56,7 @@ func (s *fakeFiles) ask(_ context.Context, load *Map) (any, error) {
 		}
 		return NewMap("hash_type", "sha256", "hsum", hex.EncodeToString(sum[:])), nil
 	case "_file_hash_and_stat":
-		h, err := s.ask(nil, NewMap("cmd", "_file_hash", "path", p))
+		h, err := s.ask(ctx, NewMap("cmd", "_file_hash", "path", p))
 		return NewList(h, NewList(0, 0, 0, 1, 0, 0, int64(len(data)), 0, 0, 0)), err
 	case "_serve_file":
 		loc, _ := toInt(load.Value("loc"))

@@ -431,8 +431,8 @@ func cpCacheLocalFile(_ context.Context, c *Call, a struct{ Path string }) (any,
 	return dest, writeStream(dest, src)
 }
 
-func cpIsCached(_ context.Context, c *Call, a cpPathArgs) (any, error) {
-	v, err := cpCacheDest(nil, c, struct {
+func cpIsCached(ctx context.Context, c *Call, a cpPathArgs) (any, error) {
+	v, err := cpCacheDest(ctx, c, struct {
 		URL     string `arg:"url"`
 		Saltenv any    `def:"None"`
 	}{a.Path, a.Saltenv})

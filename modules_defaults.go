@@ -8,6 +8,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 func defaultsModule() Module {
@@ -178,14 +179,14 @@ func outFormat(_ context.Context, c *Call, a outArgs) (any, error) {
 }
 
 // escapeCodes are the colours of a terminal.
-var escapeCodes = regexp.MustCompile(`\x1b[^m]*m`)
+var escapeCodes = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\x1b[^m]*m`) })
 
 func outString(ctx context.Context, c *Call, a outArgs) (any, error) {
 	text, err := outFormat(ctx, c, a)
 	if err != nil {
 		return nil, err
 	}
-	return escapeCodes.ReplaceAllString(text.(string), ""), nil
+	return escapeCodes().ReplaceAllString(text.(string), ""), nil
 }
 
 func outHTML(ctx context.Context, c *Call, a outArgs) (any, error) {

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 )
 
@@ -26,9 +27,9 @@ func iniModule() Module {
 }
 
 var (
-	iniHeading  = regexp.MustCompile(`(?m)^\s*\[(.+?)\]\s*$`)
-	iniComment  = regexp.MustCompile(`^\s*(#|;)\s*(.*)`)
-	iniIndented = regexp.MustCompile(`^(\s+)(.*)`)
+	iniHeading  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^\s*\[(.+?)\]\s*$`) })
+	iniComment  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*(#|;)\s*(.*)`) })
+	iniIndented = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(\s+)(.*)`) })
 )
 
 // iniSection is one section, or the head of a file: texts and sections by name.
@@ -79,12 +80,12 @@ func (s *iniSection) read(text string) {
 	}
 	comments, unknown, indent := 0, 0, ""
 	for _, line := range strings.Split(text, "\n") {
-		if iniComment.MatchString(line) {
+		if iniComment().MatchString(line) {
 			comments++
 			s.put("#comment"+strconv.Itoa(comments), line)
 			continue
 		}
-		if m := iniIndented.FindStringSubmatch(line); m != nil && len(s.names) > 0 && strings.ReplaceAll(m[1], "\t", "    ") > indent {
+		if m := iniIndented().FindStringSubmatch(line); m != nil && len(s.names) > 0 && strings.ReplaceAll(m[1], "\t", "    ") > indent {
 			last := s.names[len(s.names)-1]
 			if before, ok := s.values[last].(string); ok {
 				s.values[last] = before + "\n" + line
@@ -211,7 +212,7 @@ func (s *iniSection) write(b *strings.Builder, head bool) {
 		text, ok := s.values[name].(string)
 		switch {
 		case !ok:
-		case iniComment.MatchString(name):
+		case iniComment().MatchString(name):
 			b.WriteString(text + "\n")
 		default:
 			// A separator of blanks shrinks from line to line, as in Salt.
@@ -263,7 +264,7 @@ func (f iniFile) load(c *Call) (*iniSection, error) {
 			head.put(section.name, section)
 		}
 	}
-	for _, m := range iniHeading.FindAllStringSubmatchIndex(text, -1) {
+	for _, m := range iniHeading().FindAllStringSubmatchIndex(text, -1) {
 		add(text[at:m[0]])
 		section, at = newIniSection(text[m[2]:m[3]], f.sep, f.tight), m[1]
 	}

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"os"
-	"sort"
 	"strconv"
 	"strings"
 	"syscall"
@@ -199,22 +198,6 @@ func groupIDsOf(u passwdEntry) []int {
 		}
 	}
 	return gids
-}
-
-// groupNamesOf lists the names of the groups a user is in, sorted.
-func groupNamesOf(u passwdEntry) []string {
-	in := map[int]bool{}
-	for _, gid := range groupIDsOf(u) {
-		in[gid] = true
-	}
-	var names []string
-	for _, g := range allGroups("") {
-		if in[g.gid] {
-			names = append(names, g.name)
-		}
-	}
-	sort.Strings(names)
-	return names
 }
 
 // credentialOf is what a program needs to run as u, with the gid of another

@@ -114,8 +114,6 @@ type pkgInstall struct {
 	args      pkgInstallArgs
 }
 
-func (r *pkgInstall) opt(name string) any { return r.args.Kwargs.Value(name) }
-
 // pkgFuncs are the functions that all providers have.
 func pkgFuncs(p packageManager) Funcs {
 	m := pkgCommon{p}
@@ -217,7 +215,7 @@ type pkgListArgs struct {
 }
 
 func (m pkgCommon) listPkgs(ctx context.Context, c *Call, a pkgListArgs) (any, error) {
-	s, err := m.state(ctx, c, Truth(kwargOf(a.Kwargs, "use_context", true)) == false)
+	s, err := m.state(ctx, c, !Truth(kwargOf(a.Kwargs, "use_context", true)))
 	if err != nil {
 		return nil, err
 	}

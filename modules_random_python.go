@@ -124,12 +124,6 @@ func (r *pyRandom) below(n int64) int64 {
 	}
 }
 
-// float draws a number from 0 to below 1.
-func (r *pyRandom) float() float64 {
-	a, b := r.uint32()>>5, r.uint32()>>6
-	return (float64(a)*67108864 + float64(b)) / 9007199254740992
-}
-
 // sample chooses k items in chance order, as random.sample does.
 func (r *pyRandom) sample(items []any, k int) []any {
 	n := len(items)

@@ -380,7 +380,7 @@ type systemdEnableArgs struct {
 
 // initTool enables scripts that have no unit.
 func (s systemdServices) initTool(ctx context.Context, c *Call, name string, on bool) (bool, error) {
-	cmd := []string{}
+	var cmd []string
 	switch {
 	case which("update-rc.d") != "" && on:
 		cmd = []string{"update-rc.d", "-f", name, "defaults", "99"}

@@ -87,18 +87,6 @@ func newOutputOptions(o *Options, terminal bool) OutputOptions {
 	return out
 }
 
-// withArgs applies the arguments exclude and terse of a state function, which
-// are meant for the filter form of the report.
-func (o OutputOptions) withArgs(kwargs *Map) OutputOptions {
-	if v, ok := kwargs.Get("exclude"); ok {
-		o.StateExclude = wordList(v)
-	}
-	if v, ok := kwargs.Get("terse"); ok {
-		o.StateTerse = wordList(v)
-	}
-	return o
-}
-
 // wordList is a list of texts, or a text with commas.
 func wordList(v any) []string {
 	switch v := v.(type) {

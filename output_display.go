@@ -43,9 +43,6 @@ func openDisplay(o *Options, std Stdio, log *slog.Logger) (*Display, error) {
 // Close ends what user-written outputters started.
 func (d *Display) Close() { d.opts.Own.Close() }
 
-// Options are the options that results are shown with.
-func (d *Display) Options() OutputOptions { return d.opts }
-
 // Show shows data with the outputter that its return names, for a minion whose
 // exit code was retcode. Empty text prints nothing.
 func (d *Display) Show(data any, outputter string, retcode int) error {

@@ -131,10 +131,10 @@ func (p *pythonRandom) sample(n, k int) []int {
 
 // sampleFilter is random_sample.
 func sampleFilter(r *JinjaRun, v any, a []any, _ JinjaKwargs) (any, error) {
-	switch v.(type) {
+	switch v := v.(type) {
 	case *List, Tuple, string, Markup, *jinjaRange:
 	case *JinjaUndefined:
-		return nil, v.(*JinjaUndefined).fail()
+		return nil, v.fail()
 	default:
 		return nil, jinjaTypeError("Population must be a sequence.  For dicts or sets, use sorted(d).")
 	}

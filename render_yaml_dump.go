@@ -113,7 +113,6 @@ type yamlEmitter struct {
 	simpleKey  bool
 	anchors    int
 	nodes      map[any]*yamlItem // lists and maps by identity
-	order      []*yamlItem
 }
 
 // represent turns a value into nodes, finds what is used twice, and names it.

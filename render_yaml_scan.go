@@ -62,7 +62,6 @@ type yamlScanner struct {
 	tokens  []yamlToken
 	head    int // tokens before it are taken
 	taken   int
-	started bool
 	ended   bool
 	flow    int
 	indent  int

@@ -51,12 +51,6 @@ type Target struct {
 	match func(s *Subject) Verdict
 }
 
-// Kind is the target type the expression was compiled as.
-func (t *Target) Kind() string { return t.kind }
-
-// Verdict matches one minion.
-func (t *Target) Verdict(s *Subject) Verdict { return t.match(s) }
-
 // Match says whether the expression means this minion for certain.
 func (t *Target) Match(s Subject) bool { return t.match(&s) == MatchYes }
 

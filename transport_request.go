@@ -83,9 +83,6 @@ func ListenRequests(ctx context.Context, addr string, o TransportOptions, h Requ
 // Addr is where the server listens.
 func (s *RequestServer) Addr() net.Addr { return s.guard.listener.Addr() }
 
-// Peers lists the connected requesters.
-func (s *RequestServer) Peers() []PeerInfo { return s.guard.infos() }
-
 // Stats returns the counters.
 func (s *RequestServer) Stats() TransportStats {
 	st := s.guard.stats()
