@@ -62,6 +62,8 @@ func (r *masterReturners) run(ctx context.Context) error {
 	defer r.sub.Close()
 	dropped := int64(0)
 	longest := seconds(r.env.Opts.Value("event_return_queue_max_seconds"))
+	cleaning := time.NewTicker(max(r.env.Opts.Duration("loop_interval"), time.Second))
+	defer cleaning.Stop()
 	for {
 		var tick <-chan time.Time
 		if len(r.queue) > 0 && longest > 0 {
@@ -79,6 +81,13 @@ func (r *masterReturners) run(ctx context.Context) error {
 			return nil
 		case <-tick:
 			r.flush(ctx)
+		case <-cleaning.C:
+			r.call(ctx, r.master, "remove old jobs", func(ctx context.Context, ret Returner) error {
+				if ret.Clean == nil {
+					return nil
+				}
+				return ret.Clean(ctx, r.env)
+			})
 		case e := <-r.sub.C:
 			r.take(ctx, e)
 		}

@@ -32,6 +32,8 @@ type Returner struct {
 	SaveLoad func(ctx context.Context, env *Env, jid string, load *Map) error
 	// Job reads a job: load is nil if it is not known.
 	Job func(ctx context.Context, env *Env, jid string) (load, returns *Map, err error)
+	// Clean removes what is older than the option keep_jobs_seconds.
+	Clean func(ctx context.Context, env *Env) error
 	// Events keeps events of the bus, each a mapping of tag and data.
 	Events func(ctx context.Context, env *Env, events []*Map, out io.Writer) error
 }
@@ -41,6 +43,9 @@ func (r Returner) functions() map[string]*Signature {
 	out := map[string]*Signature{"returner": signatureOf("ret")}
 	if r.Events != nil {
 		out["event_return"] = signatureOf("events")
+	}
+	if r.Clean != nil {
+		out["clean_old_jobs"] = signatureOf()
 	}
 	if r.SaveLoad != nil {
 		out["save_load"] = signatureOf("jid", "load", "minions")

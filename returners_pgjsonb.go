@@ -35,7 +35,8 @@ func pgjsonbReturner() Returner {
 				return err
 			})
 		},
-		Job: pgjsonbJob,
+		Job:   pgjsonbJob,
+		Clean: pgjsonbClean,
 		Events: func(ctx context.Context, env *Env, events []*Map, _ io.Writer) error {
 			return withPostgres(ctx, env, nil, func(p *pgConn) error {
 				for _, e := range events {
@@ -139,4 +140,45 @@ func pgjsonbJob(ctx context.Context, env *Env, jid string) (load, returns *Map, 
 		return nil
 	})
 	return load, returns, err
+}
+
+// pgjsonbClean removes rows that are older than keep_jobs_seconds; with
+// archive_jobs they go to tables of the same names with _archive first. A job goes
+// when all its returns are old.
+func pgjsonbClean(ctx context.Context, env *Env) error {
+	keep := keepJobs(env.Opts)
+	if keep <= 0 {
+		return nil
+	}
+	before := strconv.FormatFloat(unixFloat(time.Now().Add(-keep)), 'f', 6, 64)
+	const (
+		oldRows = " WHERE alter_time < to_timestamp($1::double precision)"
+		oldJobs = " WHERE EXISTS (SELECT 1 FROM salt_returns r WHERE r.jid = jids.jid) AND NOT EXISTS " +
+			"(SELECT 1 FROM salt_returns r WHERE r.jid = jids.jid AND r.alter_time >= to_timestamp($1::double precision))"
+	)
+	return withPostgres(ctx, env, nil, func(p *pgConn) (err error) {
+		if _, err = p.Exec("BEGIN"); err != nil {
+			return err
+		}
+		defer func() {
+			if err != nil {
+				_, _ = p.Exec("ROLLBACK")
+			}
+		}()
+		for _, part := range []struct{ table, old string }{{"jids", oldJobs}, {"salt_returns", oldRows}, {"salt_events", oldRows}} {
+			if env.Opts.Bool("archive_jobs") {
+				if _, err = p.Exec("CREATE TABLE IF NOT EXISTS " + part.table + "_archive (LIKE " + part.table + ")"); err != nil {
+					return err
+				}
+				if _, err = p.Exec("INSERT INTO "+part.table+"_archive SELECT * FROM "+part.table+part.old, before); err != nil {
+					return err
+				}
+			}
+			if _, err = p.Exec("DELETE FROM "+part.table+part.old, before); err != nil {
+				return err
+			}
+		}
+		_, err = p.Exec("COMMIT")
+		return err
+	})
 }

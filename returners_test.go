@@ -211,6 +211,7 @@ func TestReturnerPgjsonb(t *testing.T) {
 	if err != nil || fmt.Sprint(rows) != "[[salt/minion/m1/start m1 m1 <nil>]]" {
 		t.Errorf("events %v, %v", rows, err)
 	}
+	checkPgjsonbClean(t, p, env, r)
 	// A statement that fails leaves the connection usable.
 	if _, err := p.Exec("SELECT nonsense"); err == nil || !strings.Contains(err.Error(), "42703") {
 		t.Errorf("a wrong statement: %v", err)
@@ -228,6 +229,35 @@ func TestReturnerPgjsonb(t *testing.T) {
 	required.SSLMode = "require"
 	if _, err := connect(required); err == nil || !strings.Contains(err.Error(), "does not offer TLS") {
 		t.Errorf("sslmode require without TLS: %v", err)
+	}
+}
+
+// checkPgjsonbClean makes all rows old but those of one job, and has them removed.
+func checkPgjsonbClean(t *testing.T, p *pgConn, env *Env, r Returner) {
+	t.Helper()
+	exec := func(sql string) string {
+		t.Helper()
+		rows, err := p.Exec(sql)
+		if err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+		return fmt.Sprint(rows)
+	}
+	for _, table := range []string{"salt_returns", "salt_events"} {
+		exec("UPDATE " + table + " SET alter_time = NOW() - interval '2 days'")
+	}
+	exec("INSERT INTO jids (jid, load) VALUES ('20300101000000000000', '{}'), ('waits', '{}')")
+	exec("INSERT INTO salt_returns (fun, jid, return, id, success, full_ret) VALUES ('f', '20300101000000000000', '1', 'm', 'true', '{}')")
+	env.Opts.Set("archive_jobs", true)
+	if err := r.Clean(t.Context(), env); err != nil {
+		t.Fatal(err)
+	}
+	left := exec("SELECT (SELECT string_agg(jid, ',' ORDER BY jid) FROM jids), (SELECT string_agg(jid, ',') FROM salt_returns), (SELECT count(*) FROM salt_events)")
+	if left != "[[20300101000000000000,waits 20300101000000000000 0]]" {
+		t.Errorf("left: %s", left)
+	}
+	if kept := exec("SELECT (SELECT count(*) FROM jids_archive), (SELECT count(*) FROM salt_returns_archive), (SELECT count(*) FROM salt_events_archive)"); kept != "[[1 1 1]]" {
+		t.Errorf("archived: %s", kept)
 	}
 }
 
