@@ -100,6 +100,9 @@ func (r *JinjaRun) objectName(v any) string {
 	if q, ok := v.(interface{ QualifiedName() string }); ok {
 		return q.QualifiedName() + " object"
 	}
+	if m, ok := v.(*Map); ok && m.Class() == "OrderedDict" {
+		return "collections.OrderedDict object"
+	}
 	return TypeName(v) + " object"
 }
 

@@ -258,11 +258,13 @@ func (l *Loader) FunctionNames(ctx context.Context, c *Call) []string {
 
 // Env is what a minion (or salt-call, or the master for its runners) lends to
 // the functions it runs: a snapshot, taken when the job starts. Grains and
-// Pillar are never changed once they are here; a refresh replaces them.
+// Pillar are never changed once they are here; a refresh replaces them. Only a
+// run that owns its copies may change them.
 type Env struct {
 	Opts   *Options
 	Grains *Map
 	Pillar *Map
+	Own    bool // Grains and Pillar are copies for this run: see owned
 	Loader *Loader
 	Log    *slog.Logger
 
@@ -276,6 +278,23 @@ type Env struct {
 
 	Templates TemplateRenderer // nil: no templates
 	Runner    *RunnerEnv       // nil: not a runner
+}
+
+// owned is an Env for one state run: what its templates change in pillar and
+// grains is seen by those after them, as in Salt, and by nobody else.
+func (e *Env) owned() *Env {
+	own := *e
+	own.Own = true
+	own.Grains, own.Pillar = DeepCopy(mapOrEmpty(e.Grains)).(*Map), DeepCopy(mapOrEmpty(e.Pillar)).(*Map)
+	return &own
+}
+
+// lend is a part of Grains or Pillar for a caller that may change it.
+func (e *Env) lend(v any) any {
+	if e.Own {
+		return v
+	}
+	return DeepCopy(v)
 }
 
 // MasterChannel talks to the master this minion belongs to.

@@ -105,6 +105,9 @@ func configGet(_ context.Context, c *Call, a configGetArgs) (any, error) {
 			continue
 		}
 		if v, ok := TraversePath(s.data, a.Key, a.Delimiter); ok {
+			if s.data == c.Grains || s.data == c.Pillar {
+				return c.lend(v), nil
+			}
 			return DeepCopy(v), nil
 		}
 	}

@@ -46,7 +46,10 @@ type grainsGetArgs struct {
 
 func grainsGet(_ context.Context, c *Call, a grainsGetArgs) (any, error) {
 	if v, ok := TraversePath(c.Grains, Str(a.Key), a.Delimiter); ok {
-		return DeepCopy(v), nil
+		if !a.Ordered {
+			return DeepCopy(v), nil
+		}
+		return c.lend(v), nil
 	}
 	return a.Default, nil
 }

@@ -92,7 +92,10 @@ func pillarGet(ctx context.Context, c *Call, a pillarGetArgs) (any, error) {
 		}
 	}
 	if found {
-		return DeepCopy(v), nil
+		if a.Pillarenv != nil || a.Saltenv != nil {
+			return v, nil
+		}
+		return c.lend(v), nil
 	}
 	if missing && c.Opts.Bool("pillar_raise_on_missing") {
 		return nil, OtherErrorf("KeyError", "'Pillar key not found: %s'", Str(a.Key))

@@ -124,6 +124,7 @@ func stateCallFor(ctx context.Context, c *Call, s stateCommon) (*stateRun, error
 		}
 		env.Pillar = p
 	}
+	inner.Env = env.owned()
 	return r, nil
 }
 

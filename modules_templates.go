@@ -66,6 +66,11 @@ func (f callFiles) FetchTemplate(ctx context.Context, name, saltenv string) ([]b
 
 // request fills in what every template of a call sees.
 func (t *Templates) request(ctx context.Context, c *Call, req RenderRequest) RenderRequest {
+	if !c.Own && req.Grains == nil { // the template may change what it sees
+		inner := *c
+		inner.Env = c.owned()
+		c = &inner
+	}
 	req.Functions = callFunctions{ctx, c}
 	req.Files = callFiles{c}
 	req.Log = c.Log

@@ -145,6 +145,7 @@ func TestPrintedMappings(t *testing.T) {
 		{`{{ [pillar.foo.z, 'é'] }}`, `[{'APT::x': 'y', 'l': [{'a': 1}]}, 'é']`},
 		{`{{ pillar.foo.z ~ '' }}`, `OrderedDict([('APT::x', 'y'), ('l', [OrderedDict([('a', 1)])])])`},
 		{`{{ pillar.foo.z.keys() }}`, `odict_keys(['APT::x', 'l'])`},
+		{`{{ pillar.foo.z.nope is defined }}`, `False`},
 		{`{{ {'a': 1}.keys() }}`, `dict_keys(['a'])`},
 		{`{{ odict([('a', 1)]) }} {{ odict([('a', 1)]) ~ '' }} {{ odict(a=2).items() }}`, `{'a': 1} OrderedDict([('a', 1)]) odict_items([('a', 2)])`},
 		{`{{ dict(odict(a=2)) ~ '' }}`, `{'a': 2}`},
@@ -161,5 +162,13 @@ func TestPrintedMappings(t *testing.T) {
 		} else if got != c.want {
 			t.Errorf("%s\n got %s\nwant %s", c.template, got, c.want)
 		}
+	}
+}
+
+func TestUndefinedKeyOfAnOrderedMapping(t *testing.T) {
+	pillar := NewMap("foo", NewMap("a", int64(1)).SetClass("OrderedDict"))
+	_, err := NewRenderer(RenderConfig{}).Render(context.Background(), RenderRequest{Source: `{{ pillar.foo.b }}`, Renderers: "jinja", Saltenv: "base", SLS: "t", Pillar: pillar, Files: recordedTree{}})
+	if want := "'collections.OrderedDict object' has no attribute 'b'"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want one with %s", err, want)
 	}
 }

@@ -95,6 +95,7 @@ func (r *stateRun) startParallel(ctx context.Context, c *Call, low *Map, f Funct
 	name := low.Value("name")
 	p := &parallelState{done: make(chan struct{})}
 	inner := *c
+	inner.Env = c.owned()
 	info := *c.State
 	info.Low, info.Running = DeepCopy(low).(*Map), running.m.Clone()
 	inner.State = &info

@@ -152,3 +152,38 @@ s2:
 		t.Errorf("got error %v", err)
 	}
 }
+
+// A state run's templates see what those before them changed in the pillar;
+// another job of the minion never does.
+func TestTemplatesChangeTheirOwnPillar(t *testing.T) {
+	c := stateTestCall(t)
+	c.Pillar.Set("app", NewMap("port", int64(1)))
+	c.Grains.Set("role", NewMap("n", int64(1)))
+	render := func(c *Call, src string) string {
+		t.Helper()
+		out, err := templatesOf(c).RenderTemplate(t.Context(), c, src, "jinja", "t", "base", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	const change = `{% do salt['pillar.get']('app').update({'port': 2}) %}{% do pillar.app.update({'host': 'h'}) %}{% do salt['grains.get']('role').update({'n': 2}) %}`
+	const show = `{{ salt['pillar.get']('app') }} {{ salt['grains.get']('role:n') }} {{ salt['config.get']('app:port') }}`
+	if got, want := render(c, change+show), `{'port': 2, 'host': 'h'} 2 2`; got != want {
+		t.Errorf("in one template: %s, want %s", got, want)
+	}
+	if got, want := render(c, show), `{'port': 1} 1 1`; got != want {
+		t.Errorf("the next job sees %s, want %s", got, want)
+	}
+	r, err := stateCallFor(t.Context(), c, stateCommon{kwargs: NewMap()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	render(r.c, change)
+	if got, want := render(r.c, show), `{'port': 2, 'host': 'h'} 2 2`; got != want {
+		t.Errorf("the next template of the run: %s, want %s", got, want)
+	}
+	if got, want := render(c, show), `{'port': 1} 1 1`; got != want {
+		t.Errorf("after the run: %s, want %s", got, want)
+	}
+}

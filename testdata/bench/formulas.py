@@ -1,17 +1,29 @@
-"""Compiles public formulas with Python Salt and with Halite, and compares.
+"""Public formulas with Python Salt and with Halite, compared.
 
-    VENV/bin/python testdata/bench/formulas.py --halite ./halite [--os NAME,...] [--keep FILE] DIR [FORMULA...]
+    VENV/bin/python testdata/bench/formulas.py [--halite ./halite] [--os NAME,...] [--keep FILE] DIR [FORMULA...]
+    VENV/bin/python testdata/bench/formulas.py --apply [--halite ./halite] DIR FORMULA...
 
 VENV is a virtual environment of Python Salt, DIR holds checkouts of formulas
-(DIR/openssh-formula, ...). Every formula is compiled with its pillar.example and
-with each pillar of its test directory, for each system named: the low data of
-its init.sls by state.show_lowstate, the high data of each of its SLS files by
+(DIR/openssh-formula, ...). FORMULA is NAME[:PILLAR[:SLS,...]], for example
+users-formula:test/salt/pillar/default.sls:users.sudo; without a pillar it is
+pillar.example and each pillar of the test directory, without SLS files the one
+that is named as the formula.
+
+Without --apply every formula is compiled, for each system named: the low data
+of its SLS by state.show_lowstate, the high data of each of its SLS files by
 state.show_sls. Both sides get the grains that Python Salt finds on this box,
 those of the system laid over them. --keep stores what Python Salt answered, so
-that a second run takes it from there. Prints a line for each difference, then
-a table; the exit code is 1 if anything differs.
+that a second run takes it from there.
+
+With --apply (as root) each side applies the formula twice, in namespaces of its
+own (mounts, processes, host name) with overlays over the system's directories:
+nothing of this box is changed. Compared are the returns of the first run and
+the files that differ from the box afterwards; the second run must change nothing.
+
+Prints a line for each difference, then a table; the exit code is 1 if anything
+differs.
 """
-import argparse, glob, json, logging, os, re, shutil, subprocess, sys, tempfile
+import argparse, glob, hashlib, json, logging, os, re, shutil, stat, subprocess, sys, tempfile
 
 SYSTEMS = {
     "Debian": {"os": "Debian", "os_family": "Debian", "osfullname": "Debian", "oscodename": "bookworm", "osrelease": "12",
@@ -30,8 +42,8 @@ SYSTEMS = {
 class Case:
     """One formula with one pillar on one system: a configuration directory."""
 
-    def __init__(self, work, formulas, name, pillar, system, grains):
-        self.key = "%s|%s|%s" % (name, os.path.relpath(pillar, formulas) if pillar else "no pillar", system)
+    def __init__(self, work, formulas, name, pillar, apply, grains):
+        self.name, self.pillar = name, os.path.relpath(pillar, os.path.join(formulas, name)) if pillar else "no pillar"
         self.dir = tempfile.mkdtemp(dir=work)
         own = os.path.join(formulas, name)
         self.main = name[: -len("-formula")].replace("template", "TEMPLATE")
@@ -42,14 +54,14 @@ class Case:
         self.sls = sorted(self.files(own))
         if self.main not in self.sls and self.sls:
             self.main = self.sls[0]
-        self.write("top/top.sls", {"base": {"*": [self.main]}})
+        self.write("top/top.sls", {"base": {"*": apply or [self.main]}})
         self.write("pillar/top.sls", {"base": {"*": ["formula"] if pillar else []}})
         if pillar:
             shutil.copy(pillar, os.path.join(pillars, "formula.sls"))
         self.write("minion", {
             "id": "formula", "file_client": "local", "root_dir": self.dir, "cachedir": "cache", "log_file": "log", "pki_dir": "pki",
             "sock_dir": "run", "log_level_logfile": "quiet", "file_roots": {"base": [top, own] + others},
-            "pillar_roots": {"base": [pillars]}, "grains": {**grains, **SYSTEMS[system]}, "extension_modules": "ext",
+            "pillar_roots": {"base": [pillars]}, "grains": grains, "extension_modules": "ext",
         })
         self.calls = [["state.show_lowstate"]] + [["state.show_sls", s] for s in self.sls]
 
@@ -134,11 +146,123 @@ def verdict(want, got):
     return ("differs", found) if found else ("equal", "")
 
 
+OVERLAY = """set -e
+for d in etc usr var root home opt srv; do
+    mkdir -p "$0/$d/upper" "$0/$d/work"
+    mount -t overlay overlay -o "lowerdir=/$d,upperdir=$0/$d/upper,workdir=$0/$d/work" "/$d"
+done
+printf '#!/bin/sh\\nexit 101\\n' > /usr/sbin/policy-rc.d # packages start no services
+chmod 755 /usr/sbin/policy-rc.d
+set +e
+"$@" > "$0/first" 2> "$0/first.err"
+"$@" > "$0/second" 2> "$0/second.err"
+"""
+UNSEEN = re.compile(r"(var/(cache|log|lib/(apt|dpkg|systemd|salt))|usr/sbin/policy-rc\.d)(/|$)|.*/__pycache__|etc/ld\.so\.cache|.*\.dpkg-(old|new)$|etc/(passwd|group|shadow|gshadow|subuid|subgid)-$")
+
+
+def apply_twice(command, case):
+    """The two returns of state.apply, and what it left in the system's directories."""
+    side = tempfile.mkdtemp(dir=case.dir)
+    subprocess.run(["unshare", "--mount", "--pid", "--uts", "--ipc", "--fork", "--kill-child", "--mount-proc", "sh", "-c", OVERLAY, side] + command
+                   + ["--local", "-c", case.dir, "--out", "json", "-l", "error", "state.apply"], stdin=subprocess.DEVNULL, check=True)
+    runs = []
+    for name in "first", "second":
+        try:
+            runs.append(json.load(open(os.path.join(side, name)))["local"])
+        except (ValueError, KeyError):
+            runs.append("exception: %s" % open(os.path.join(side, name + ".err")).read())
+    for run in runs:
+        for ret in run.values() if isinstance(run, dict) else ():
+            for key in "duration", "start_time":
+                ret.pop(key, None)
+    return runs, dict(left_behind(side))
+
+
+def left_behind(side):
+    for upper in glob.glob(side + "/*/upper"):
+        top = os.path.basename(os.path.dirname(upper))
+        for here, dirs, files in os.walk(upper):
+            for name in dirs + files:
+                path = os.path.join(here, name)
+                shown = os.path.normpath(os.path.join(top, os.path.relpath(path, upper)))
+                st = os.lstat(path)
+                if UNSEEN.match(shown):
+                    continue
+                if stat.S_ISCHR(st.st_mode):
+                    yield shown, "removed"
+                    continue
+                what = oct(st.st_mode) + " %d:%d" % (st.st_uid, st.st_gid)
+                if stat.S_ISREG(st.st_mode):
+                    what += " " + hashlib.sha256(open(path, "rb").read()).hexdigest()
+                elif stat.S_ISLNK(st.st_mode):
+                    what += " " + os.readlink(path)
+                yield shown, what
+
+
+def compare_applied(halite, case):
+    """One row of the table, and whether anything differs."""
+    wants, files = apply_twice([os.path.join(os.path.dirname(sys.executable), "salt-call")], case)
+    gots, ours = apply_twice([halite, "salt-call"], case)
+    found = []
+    if failed(wants[0]) or failed(gots[0]):
+        kind, text = verdict(wants[0], gots[0])
+        found.append((kind, text))
+    else:
+        for key in sorted(set(wants[0]) | set(gots[0])):
+            if text := difference(wants[0].get(key), gots[0].get(key)):
+                found.append(("first run: " + key, text))
+        for key, ret in gots[1].items():
+            if ret["changes"]:
+                again = wants[1].get(key, {}).get("changes")
+                found.append(("second run changes: " + key, "%s; Salt's second run: %s" % (json.dumps(ret["changes"])[:200], json.dumps(again)[:200])))
+    for path in sorted(set(files) | set(ours)):
+        if files.get(path) != ours.get(path):
+            found.append(("file /" + path, "%s, ours %s" % (files.get(path), ours.get(path))))
+    for what, text in found:
+        print("%s|%s %s\n    %s" % (case.name, case.pillar, what, text), flush=True)
+    rets = gots[0].values() if isinstance(gots[0], dict) else []
+    again = [r for r in (gots[1].values() if isinstance(gots[1], dict) else []) if r["changes"]]
+    print("| %s | %s | %d | %d | %d | %d | %d |" % (case.name, case.pillar, len(rets), sum(r["result"] is False for r in rets),
+          sum(bool(r["changes"]) for r in rets), len(ours), len(again)), flush=True)
+    return bool(found)
+
+
+def compare_compiled(halite, case, system, kept, counts):
+    key = "%s|%s|%s" % (case.name, case.pillar, system)
+    if key not in kept:
+        kept[key] = by_python(case)
+    want = kept[key]
+    got = by_halite(halite, case, len(want))
+    counts.setdefault("chunks", []).append("fails" if failed(want[0]) else str(len(want[0])))
+    different = False
+    for call, x, y in zip(case.calls, want, got):
+        kind, text = verdict(x, y)
+        counts[kind] = counts.get(kind, 0) + 1
+        if text:
+            different = True
+            print("%s %s\n  %s\n    %s" % (key, " ".join(call), kind, text), flush=True)
+    return different
+
+
+def pillars_of(own):
+    found = glob.glob(own + "/pillar.example") + sorted(glob.glob(own + "/test/**/pillar/**/*.sls", recursive=True))
+    return [f for f in found if os.path.basename(f) != "top.sls"] or [None]
+
+
+def grains_of_this_box(work):
+    import salt.client, salt.config
+
+    opts = salt.config.minion_config(None)
+    opts.update(file_client="local", id="formula", root_dir=work, cachedir=work, extension_modules=work)
+    return salt.client.Caller(mopts=opts).cmd("grains.items")
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--halite", default="./halite")
     p.add_argument("--os", default="Debian")
     p.add_argument("--keep")
+    p.add_argument("--apply", action="store_true")
     p.add_argument("dir")
     p.add_argument("formula", nargs="*")
     a = p.parse_args()
@@ -146,46 +270,39 @@ def main():
     formulas, halite = os.path.realpath(a.dir), os.path.realpath(a.halite)
     kept = json.load(open(a.keep)) if a.keep and os.path.exists(a.keep) else {}
     work = tempfile.mkdtemp(prefix="formulas-")
-    os.mkdir(os.path.join(work, "pillar"))
-    if "grains" not in kept:
-        import salt.client, salt.config
-        opts = salt.config.minion_config(None)
-        opts.update(file_client="local", id="formula", root_dir=work, cachedir=work, extension_modules=work)
-        kept["grains"] = salt.client.Caller(mopts=opts).cmd("grains.items")
     rows, different = [], False
+    if a.apply:
+        print("| formula | pillar | states | failed | changed | files | changed again |\n|" + " --- |" * 7)
+    elif "grains" not in kept:
+        kept["grains"] = grains_of_this_box(work)
     try:
-        for name in a.formula or sorted(os.path.basename(d) for d in glob.glob(os.path.join(formulas, "*-formula"))):
+        for formula in a.formula or sorted(os.path.basename(d) for d in glob.glob(os.path.join(formulas, "*-formula"))):
+            name, pillar, apply = (formula.split(":") + ["", ""])[:3]
+            apply = apply.split(",") if apply else []
             own = os.path.join(formulas, name)
-            pillars = [f for f in glob.glob(own + "/pillar.example") + sorted(glob.glob(own + "/test/**/pillar/**/*.sls", recursive=True))
-                       if os.path.basename(f) != "top.sls"]
-            for system in a.os.split(","):
+            pillars = [os.path.join(own, pillar)] if pillar else pillars_of(own)
+            for system in ["this box"] if a.apply else a.os.split(","):
                 counts = {}
-                for pillar in pillars or [None]:
-                    case = Case(work, formulas, name, pillar, system, kept["grains"])
-                    if case.key not in kept:
-                        kept[case.key] = by_python(case)
-                    want = kept[case.key]
-                    got = by_halite(halite, case, len(want))
-                    chunks = "fails" if failed(want[0]) else len(want[0])
-                    counts.setdefault("chunks", []).append(str(chunks))
-                    for call, x, y in zip(case.calls, want, got):
-                        kind, text = verdict(x, y)
-                        counts[kind] = counts.get(kind, 0) + 1
-                        if text:
-                            different = True
-                            print("%s %s\n  %s\n    %s" % (case.key, " ".join(call), kind, text), flush=True)
+                for pillar in pillars:
+                    grains = {} if a.apply else {**kept["grains"], **SYSTEMS[system]}
+                    case = Case(work, formulas, name, pillar, apply, grains)
+                    if a.apply:
+                        different |= compare_applied(halite, case)
+                    else:
+                        different |= compare_compiled(halite, case, system, kept, counts)
                     shutil.rmtree(case.dir)
                 rows.append((name, system, counts))
-                if a.keep:
+                if a.keep and not a.apply:
                     with open(a.keep + ".part", "w") as f:
                         json.dump(kept, f)
                     os.replace(a.keep + ".part", a.keep)
     finally:
         shutil.rmtree(work)
-    kinds = ["equal", "fails on both", "fails with another text", "fails on one", "differs"]
-    print("\n| formula | system | low chunks | " + " | ".join(kinds) + " |\n|" + " --- |" * (len(kinds) + 3))
-    for name, system, counts in rows:
-        print("| %s | %s | %s | %s |" % (name, system, ", ".join(counts["chunks"]), " | ".join(str(counts.get(k, 0)) for k in kinds)))
+    if not a.apply:
+        kinds = ["equal", "fails on both", "fails with another text", "fails on one", "differs"]
+        print("\n| formula | system | low chunks | " + " | ".join(kinds) + " |\n|" + " --- |" * (len(kinds) + 3))
+        for name, system, counts in rows:
+            print("| %s | %s | %s | %s |" % (name, system, ", ".join(counts["chunks"]), " | ".join(str(counts.get(k, 0)) for k in kinds)))
     sys.exit(different)
 
 
