@@ -65,7 +65,8 @@ func (m *Minion) runScheduled(ctx context.Context, r scheduledRun, done func()) 
 	env := m.env(link)
 	started, err := m.jobs.Start(context.WithoutCancel(ctx), m, p, func(ctx context.Context) {
 		defer done()
-		o := runFunction(ctx, NewCall(env, r.fun, r.jid, load), r.fun, args.Items, load)
+		pub := scheduledPub(m.id, r, args)
+		o := runFunction(ctx, NewCall(env, r.fun, r.jid, pub), r.fun, args.Items, pub)
 		m.returnScheduled(ctx, env, link, r, args, o)
 	})
 	if err == nil && !started {

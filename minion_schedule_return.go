@@ -26,8 +26,9 @@ func (r scheduledRun) arguments() ([]any, *Map) {
 	return args, kwargs
 }
 
-// scheduledLoad is the return of a scheduled job.
-func scheduledLoad(log *slog.Logger, id string, r scheduledRun, args *List, o outcome) *Map {
+// shownArguments are arguments as returns show them, without the mark of named
+// ones.
+func shownArguments(args *List) *List {
 	shown := &List{}
 	for _, a := range args.Items {
 		if kw, ok := a.(*Map); ok {
@@ -37,21 +38,45 @@ func scheduledLoad(log *slog.Logger, id string, r scheduledRun, args *List, o ou
 		}
 		shown.Append(a)
 	}
+	return shown
+}
+
+// scheduledPub is what a scheduled function is told of its job, as __pub_…
+func scheduledPub(id string, r scheduledRun, args *List) *Map {
+	pub := NewMap("id", id, "fun", r.fun, "fun_args", shownArguments(args), "schedule", r.name, "jid", r.jid)
+	if meta := r.metadata(); meta != nil {
+		pub.Set("metadata", meta)
+	}
+	pub.Set("pid", int64(os.Getpid()))
+	return pub
+}
+
+// metadata is the job's metadata with the time and its zone; nil if there is none.
+func (r scheduledRun) metadata() *Map {
+	meta := r.def.Map("metadata")
+	if meta == nil {
+		return nil
+	}
+	now := time.Now()
+	meta = meta.Clone()
+	meta.Set("_TOS", now.Format("-0700"))
+	meta.Set("_TS", now.Format(time.ANSIC))
+	meta.Set("_TT", now.UTC().Format("2006 January 02 Mon 15 01"))
+	return meta
+}
+
+// scheduledLoad is the return of a scheduled job.
+func scheduledLoad(log *slog.Logger, id string, r scheduledRun, args *List, o outcome) *Map {
 	retcode := o.Retcode
 	if o.Err != nil {
 		retcode = scheduleFailed
 	}
-	load := NewMap("cmd", "_return", "id", id, "fun", r.fun, "fun_args", shown, "schedule", r.name, "jid", r.jid, "pid", int64(os.Getpid()),
+	load := NewMap("cmd", "_return", "id", id, "fun", r.fun, "fun_args", shownArguments(args), "schedule", r.name, "jid", r.jid, "pid", int64(os.Getpid()),
 		"return", o.Return, "retcode", retcode, "success", o.Err == nil)
-	if o.Out != "" {
+	if o.Out != "" && o.Err == nil {
 		load.Set("out", o.Out)
 	}
-	if meta := r.def.Map("metadata"); meta != nil {
-		now := time.Now()
-		meta = meta.Clone()
-		meta.Set("_TOS", int64(0))
-		meta.Set("_TS", now.Format(time.ANSIC))
-		meta.Set("_TT", now.UTC().Format("2006 January 02 Mon 15 01"))
+	if meta := r.metadata(); meta != nil {
 		load.Set("metadata", meta)
 	} else if r.def.Value("metadata") != nil {
 		log.Warn("schedule: The metadata parameter must be specified as a dictionary.  Ignoring.")
@@ -73,14 +98,14 @@ func keepScheduled(ctx context.Context, env *Env, r scheduledRun, load *Map) boo
 	if len(returners) == 0 {
 		return false
 	}
-	whole := load.Clone()
-	whole.Delete("cmd")
 	if v := r.def.Value("return_config"); v != nil {
-		whole.Set("ret_config", v)
+		load.Set("ret_config", v)
 	}
 	if v := r.def.Value("return_kwargs"); v != nil {
-		whole.Set("ret_kwargs", v)
+		load.Set("ret_kwargs", v)
 	}
+	whole := load.Clone()
+	whole.Delete("cmd")
 	callReturners(context.WithoutCancel(ctx), env, returners, whole, os.Stdout, slog.LevelError)
 	return true
 }
