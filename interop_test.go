@@ -84,7 +84,7 @@ func newPair(t *testing.T, master, minion side) *pair {
 	}
 	p := &pair{t: t, master: master, minion: minion, root: root, ports: ports, procs: map[string]*exec.Cmd{}}
 	t.Cleanup(p.end)
-	p.file("etc/master", fmt.Sprintf("interface: 127.0.0.1\npublish_port: %d\nret_port: %d\nuser: root\nroot_dir: %s/master\npki_dir: %[3]s/master/pki\ncachedir: %[3]s/master/cache\nsock_dir: %[3]s/run\nlog_file: %[3]s/master.log\npidfile: %[3]s/master.pid\nworker_threads: 3\nloop_interval: 1\ngather_job_timeout: 5\ntimeout: 10\nfile_recv: True\nmax_event_size: 20000000\nfile_roots:\n  base: [%[3]s/srv]\npillar_roots:\n  base: [%[3]s/pillar]\npeer:\n  .*:\n    - test.*\n", ports[0], ports[1], root))
+	p.file("etc/master", fmt.Sprintf("interface: 127.0.0.1\npublish_port: %d\nret_port: %d\nuser: root\nroot_dir: %s/master\npki_dir: %[3]s/master/pki\ncachedir: %[3]s/master/cache\nsock_dir: %[3]s/run\nlog_file: %[3]s/master.log\npidfile: %[3]s/master.pid\nworker_threads: 3\nloop_interval: 1\ngather_job_timeout: 5\ntimeout: 10\nfile_recv: True\nmax_event_size: 20000000\nfile_roots:\n  base: [%[3]s/srv]\npillar_roots:\n  base: [%[3]s/pillar]\npeer:\n  .*:\n    - test.*\next_pillar:\n  - mine: {number: 7}\n", ports[0], ports[1], root))
 	p.file("etc/m/minion", fmt.Sprintf("master: 127.0.0.1\nmaster_port: %d\npublish_port: %d\nid: %s\nuser: root\nroot_dir: %s/minion\npki_dir: %[4]s/minion/pki\ncachedir: %[4]s/minion/cache\nsock_dir: %[4]s/minion/run\nlog_file: %[4]s/minion.log\npidfile: %[4]s/minion.pid\nacceptance_wait_time: 1\nrandom_reauth_delay: 1\nrecon_default: 100\nmax_event_size: 20000000\nrecon_max: 500\nmine_functions:\n  test.echo:\n    - from the mine\n", ports[1], ports[0], interopMinion, root))
 	p.file("pillar/top.sls", "base:\n  '*':\n    - common\n")
 	p.file("pillar/common.sls", "who: {{ grains['id'] }}\nnested:\n  list: [1, two, 3.5]\n")
@@ -251,6 +251,7 @@ func TestInteroperation(t *testing.T) {
 }
 
 func interoperate(t *testing.T, p *pair) {
+	p.ownFiles()
 	p.up()
 	step := func(name string, f func(t *testing.T)) {
 		t.Run(name, func(t *testing.T) {
@@ -295,6 +296,7 @@ func interoperate(t *testing.T, p *pair) {
 		}
 	})
 	step("modules of one's own", func(t *testing.T) { p.ownModules(t) })
+	step("renderers, pillars, returners, outputters and runners of one's own", func(t *testing.T) { p.ownKinds(t) })
 	step("a file of 100 MB", func(t *testing.T) { p.bigFile(t) })
 	step("pillar", func(*testing.T) {
 		p.want("True", "saltutil.refresh_pillar", "wait=True")
@@ -355,30 +357,38 @@ func interoperate(t *testing.T, p *pair) {
 	})
 }
 
-// ownModules walks through a module that a user writes, from the file server to
-// its first call, and one that calls another module. Both files are there from
-// the start: a Python master lists its files anew only every 20 seconds.
+// ownModules walks through a module that a user writes, word for word: from the
+// file server to its first call, its documentation, and one that calls another
+// module. Both files are there from the start: a Python master lists its files
+// anew only every 20 seconds.
 func (p *pair) ownModules(t *testing.T) {
-	p.file("srv/_modules/haha.py", "def hello():\n    return 'hello,boy!'\n")
-	p.file("srv/_modules/adds.py", `def user(name):
-    """Add a user."""
-    ret = __salt__['cmd.run_all'](['useradd', '-M', name], python_shell=False)
-    return {'retcode': ret['retcode'], 'there': __salt__['cmd.retcode'](['id', name], python_shell=False) == 0}
-`)
-	p.want("['modules.adds', 'modules.haha']", "saltutil.sync_modules")
-	if got, _ := p.ask("saltutil.sync_all"); TypeName(got) != "dict" {
-		t.Errorf("sync_all: %s", Repr(got))
+	shows := func(want string, args ...string) {
+		t.Helper()
+		out, code := p.run("salt", append([]string{"*"}, args...)...)
+		if !strings.HasPrefix(out, want) || code != 0 {
+			t.Errorf("salt '*' %s: exit code %d\n%s\nwant\n%s", strings.Join(args, " "), code, out, want)
+		}
 	}
-	p.want("'hello,boy!'", "haha.hello")
+	all := func(args ...string) string {
+		out, _ := p.run("salt", append([]string{"*"}, args...)...)
+		return out
+	}
+	shows("interop1:\n    - modules.adds\n    - modules.haha\n", "saltutil.sync_modules")
+	shows("interop1:\n    ----------\n    beacons:\n    clouds:\n    engines:\n", "saltutil.sync_all")
+	shows("interop1:\n    hello,boy!\n", "haha.hello")
 	if found, _ := filepath.Glob(filepath.Join(p.root, "minion/var/cache/salt/minion/extmods/modules/haha.py")); len(found) != 1 {
 		t.Error("haha.py is not below extmods/modules of the minion's cache")
 	}
-	if got, _ := p.ask("sys.list_functions", "saltutil"); !strings.Contains(Repr(got), "'saltutil.sync_modules'") {
-		t.Errorf("sys.list_functions: %s", Repr(got))
+	if out := all("sys.list_functions", "saltutil"); !strings.Contains(out, "    - saltutil.sync_modules\n") || !strings.Contains(out, "    - saltutil.clear_cache\n") {
+		t.Errorf("sys.list_functions saltutil:\n%s", out)
 	}
-	if out, _ := p.run("salt", interopMinion, "sys.doc", "saltutil.sync_modules"); !strings.HasPrefix(out, "saltutil.sync_modules:") {
-		t.Errorf("sys.doc: %s", out)
+	if out := all("sys.doc", "saltutil.sync_modules"); !strings.HasPrefix(out, "saltutil.sync_modules:\n") {
+		t.Errorf("sys.doc saltutil.sync_modules:\n%s", out)
 	}
+	if out := all("sys.doc", "adds"); !strings.HasPrefix(out, "adds.user:\n") || !strings.Contains(out, "Add a user.") {
+		t.Errorf("sys.doc adds:\n%s", out)
+	}
+	shows("interop1:\n    - haha.hello\n", "sys.list_functions", "haha")
 	if os.Geteuid() != 0 {
 		t.Log("adding a user needs root: left out")
 		return
@@ -386,6 +396,59 @@ func (p *pair) ownModules(t *testing.T) {
 	name := fmt.Sprintf("hi%d", p.ports[0])
 	defer exec.Command("userdel", name).Run()
 	p.want("{'retcode': 0, 'there': True}", "adds.user", name)
+}
+
+// ownFiles are the files of the user that the steps below need.
+func (p *pair) ownFiles() {
+	p.file("srv/_modules/haha.py", "def hello():\n    return 'hello,boy!'\n")
+	p.file("srv/_modules/adds.py", `def user(name):
+    """Add a user."""
+    cmd = ['useradd', '-M', name]
+    ret = __salt__['cmd.run_all'](cmd, python_shell=False)
+    return {'retcode': ret['retcode'], 'there': __salt__['cmd.retcode'](['id', name], python_shell=False) == 0}
+`)
+	p.file("srv/_renderers/upper.py", "def render(data, saltenv='base', sls='', **kwargs):\n    return data.read().partition('\\n')[2].upper()\n")
+	p.file("srv/loud.sls", "#!upper|yaml\nloud:\n  test.nop: []\n")
+	p.file("srv/_pillar/mine.py", "def ext_pillar(minion_id, pillar, number):\n    return {'external': '%s has %d' % (minion_id, number)}\n")
+	p.file("srv/_runners/own.py", "def hello():\n    return 'hello from the master'\n")
+	p.file("srv/_output/shout.py", "def output(data, **kwargs):\n    return ' '.join('%s: %s!' % (k, v) for k, v in data.items()).upper()\n")
+	p.file("srv/_returners/paper.py", `import json
+
+
+def returner(ret):
+    with open(__opts__['root_dir'] + '/paper', 'a') as f:
+        f.write(json.dumps(ret) + '\n')
+`)
+}
+
+// ownKinds runs what users write for the other rooms, on whichever side it runs.
+func (p *pair) ownKinds(t *testing.T) {
+	p.ask("saltutil.sync_all")
+	out, code := p.run("salt-run", "saltutil.sync_all", "--out=json")
+	for _, name := range []string{"renderers.upper", "pillar.mine", "runners.own", "output.shout", "returners.paper"} {
+		if !strings.Contains(out, `"`+name+`"`) || code != 0 {
+			t.Errorf("salt-run saltutil.sync_all lacks %s, exit code %d:\n%s", name, code, out)
+		}
+	}
+	if out, _ := p.run("salt-run", "own.hello", "--out=txt"); strings.TrimSpace(out) != "hello from the master" {
+		t.Errorf("own.hello: %s", out)
+	}
+	if out, _ := p.run("salt", "*", "test.echo", "quiet", "--out=shout"); out != "INTEROP1: QUIET!\n" {
+		t.Errorf("--out=shout: %q", out)
+	}
+	p.want("True", "saltutil.refresh_pillar", "wait=True")
+	p.want("'interop1 has 7'", "cmd.run", "echo {{ pillar.external }}", "template=jinja", "python_shell=True")
+	if got, _ := p.ask("state.show_sls", "loud"); !strings.Contains(Repr(got), "'LOUD'") {
+		t.Errorf("state.show_sls through a renderer of one's own: %s", Repr(got))
+	}
+	p.want("'on paper'", "test.echo", "on paper", "--return=paper")
+	p.eventually("the file of the returner", func() error {
+		text, err := os.ReadFile(filepath.Join(p.root, "minion/paper"))
+		if err == nil && !strings.Contains(string(text), "on paper") {
+			err = fmt.Errorf("got %s", text)
+		}
+		return err
+	})
 }
 
 // bigFile brings a file of 100 MB over and compares it.

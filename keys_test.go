@@ -446,7 +446,7 @@ func BenchmarkOpenRequest(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if _, err := r.SealReply(c, l.Nonce, nil); err != nil {
+		if _, err := r.SealReply(nil, c, l.Nonce, nil); err != nil {
 			b.Fatal(err)
 		}
 	}

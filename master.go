@@ -109,7 +109,7 @@ type Master struct {
 	Pillar  PillarProvider
 	Tops    TopsProvider
 	hashes  *fileHashes
-	chunks  sync.Pool // *[]byte: pieces of files on their way
+	pieces  sync.Pool // *fileBuffers
 	customs *Customs  // what the users wrote for the master
 	Runners Runners
 	Eauth   Authenticator

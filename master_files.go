@@ -162,8 +162,9 @@ func (m *Master) cmdServeFile(_ context.Context, q *minionRequest) (any, error) 
 	if size <= 0 {
 		size = 1 << 20
 	}
-	chunk := m.chunkBuffer(q, int(min(int64(size), max(0, f.Info.Size()-loc))))
-	n, err := file.ReadAt(chunk, loc)
+	n := int(min(int64(size), max(0, f.Info.Size()-loc)))
+	chunk := m.takeBuffers(q, n).plain[:n]
+	n, err = file.ReadAt(chunk, loc)
 	if err != nil && err != io.EOF {
 		return nil, fmt.Errorf("read %s: %w", f.Path, err)
 	}
@@ -180,15 +181,19 @@ func (m *Master) cmdServeFile(_ context.Context, q *minionRequest) (any, error) 
 	return out, nil
 }
 
-// chunkBuffer is a buffer for a piece of a file, until the answer was sealed.
-func (m *Master) chunkBuffer(q *minionRequest, size int) []byte {
-	buf, _ := m.chunks.Get().(*[]byte)
-	if buf == nil || cap(*buf) < size {
-		fresh := make([]byte, size)
-		buf = &fresh
+// fileBuffers are what a piece of a file needs on its way out. They are used
+// again when its answer was written.
+type fileBuffers struct{ plain, sealed []byte }
+
+// takeBuffers gives a request the buffers for a piece of size bytes.
+func (m *Master) takeBuffers(q *minionRequest, size int) *fileBuffers {
+	b, _ := m.pieces.Get().(*fileBuffers)
+	if b == nil || len(b.plain) < size {
+		b = &fileBuffers{make([]byte, size), make([]byte, 0, size+1024)}
 	}
-	q.done = func() { m.chunks.Put(buf) }
-	return (*buf)[:size]
+	q.bufs = b
+	q.peer.AfterAnswer(func() { m.pieces.Put(b) })
+	return b
 }
 
 func gzipChunk(p []byte, level int) ([]byte, error) {

@@ -24,7 +24,7 @@ type minionRequest struct {
 	id   string
 	load *Map // in.Data
 	pub  *PublicKey
-	done func() // after the answer was sealed; may be nil
+	bufs *fileBuffers // of the answer, nil for none
 }
 
 // sealedCommand answers one command. A *rawReply goes out as it is; any other
@@ -109,13 +109,14 @@ func (m *Master) handleSealed(ctx context.Context, p *Peer, r *Request) ([]byte,
 	if raw, ok := v.(rawReply); ok {
 		return raw, nil
 	}
-	out, err := r.SealReply(c, in.Nonce, v)
-	if q.done != nil {
-		q.done()
+	var buf []byte
+	if q.bufs != nil {
+		buf = q.bufs.sealed
 	}
+	out, err := r.SealReply(buf, c, in.Nonce, v)
 	if err != nil {
 		m.log.Error(fmt.Sprintf("answer to %s of %s: %v", in.Cmd, in.ID, err))
-		return r.SealReply(c, in.Nonce, "")
+		return r.SealReply(nil, c, in.Nonce, "")
 	}
 	return out, nil
 }

@@ -251,7 +251,7 @@ func (f *fileClient) announced(ctx context.Context, rel, env string) (sum, kind 
 }
 
 // fileLanes is how many pieces of a file are on their way at once.
-const fileLanes = 4
+const fileLanes = 2
 
 // chunk is one piece of a file, or how asking for it ended.
 type chunk struct {

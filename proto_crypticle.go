@@ -16,6 +16,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 )
 
@@ -89,14 +90,15 @@ func NewCrypticle(keyString string) (*Crypticle, error) {
 // Encrypt seals v. A reply carries the nonce of its request; a request, a
 // publication and the reply to a request without nonce have "".
 func (c *Crypticle) Encrypt(v any, nonce string) ([]byte, error) {
-	return c.encryptBehind(0, v, nonce)
+	return c.encryptBehind(nil, 0, v, nonce)
 }
 
-// encryptBehind is Encrypt with room bytes in front for a header.
-func (c *Crypticle) encryptBehind(room int, v any, nonce string) ([]byte, error) {
+// encryptBehind is Encrypt with room bytes in front for a header; what buf has
+// is overwritten.
+func (c *Crypticle) encryptBehind(buf []byte, room int, v any, nonce string) ([]byte, error) {
 	// One buffer for everything: IV, then the plain text, encrypted where it
 	// stands, then the MAC. A piece of a file must not make it grow.
-	buf := make([]byte, room+aes.BlockSize, room+512+bulkOf(v))
+	buf = slices.Grow(buf[:0], room+512+bulkOf(v))[:room+aes.BlockSize]
 	rand.Read(buf[room:])
 	buf = append(buf, crypticlePrefix...)
 	buf = append(buf, nonce...)

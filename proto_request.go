@@ -245,13 +245,13 @@ func (r *Request) Open(c *Crypticle, now time.Time, ttl time.Duration) (*Request
 }
 
 // SealReply is the ordinary answer to an encrypted request, as bytes. Versions
-// 0 and 1 know no nonce in replies.
-func (r *Request) SealReply(c *Crypticle, nonce string, v any) ([]byte, error) {
+// 0 and 1 know no nonce in replies. buf is used if it has room; it may be nil.
+func (r *Request) SealReply(buf []byte, c *Crypticle, nonce string, v any) ([]byte, error) {
 	if r.Version < 2 {
 		nonce = ""
 	}
 	const room = 5 // for the longest header of bytes
-	buf, err := c.encryptBehind(room, v, nonce)
+	buf, err := c.encryptBehind(buf, room, v, nonce)
 	if err != nil {
 		return nil, err
 	}

@@ -416,7 +416,7 @@ func TestRequestVectors(t *testing.T) {
 					if !sameOverWire(reply, payload) {
 						t.Errorf("reply %s, want %s", Repr(reply), Repr(payload))
 					}
-					sealed, err := r.SealReply(c, l.Nonce, payload)
+					sealed, err := r.SealReply(nil, c, l.Nonce, payload)
 					if err != nil {
 						t.Fatal(err)
 					}

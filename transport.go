@@ -113,7 +113,12 @@ type Peer struct {
 	ID         uint64 // number of the connection, never used twice by one server
 	RemoteAddr net.Addr
 	link       *link
+	after      func() // set by the handler of the request in work
 }
+
+// AfterAnswer has f called when the answer to the request in work was written,
+// or will never be: then the answer may be changed again.
+func (p *Peer) AfterAnswer(f func()) { p.after = f }
 
 // Close cuts the connection of the peer; an answer on its way is lost.
 func (p *Peer) Close() {
@@ -126,7 +131,7 @@ func (p *Peer) Close() {
 // for one peer never before its previous answer was sent. The context ends
 // when the server is closed, not when the peer leaves: a request that arrived
 // is carried out. A nil answer cuts the peer. The handler owns body; the answer
-// must not be changed after it was returned.
+// must not be changed after it was returned, before AfterAnswer.
 type RequestHandler func(ctx context.Context, p *Peer, body []byte) []byte
 
 // PeerInfo describes one connected peer.

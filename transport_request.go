@@ -233,6 +233,10 @@ func (s *RequestServer) do(j job) {
 	s.inWork.Add(-1)
 	s.served.Add(1)
 	done := func() {
+		if f := j.peer.after; f != nil {
+			j.peer.after = nil
+			f()
+		}
 		s.bodies.give(j.held)
 		j.answered <- struct{}{}
 		s.pending.Done()
