@@ -37,6 +37,7 @@ type PillarRequest struct {
 	Pillarenv string
 	Override  *Map // pillar_override: data from the command line
 	Extra     *Map // extra_minion_data
+	Under     *Map // what a masterless minion has already: the pillar lies over it
 	Ext       any
 }
 

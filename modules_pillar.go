@@ -127,7 +127,7 @@ func compilePillar(ctx context.Context, c *Call, r pillarRun) (*Map, error) {
 		override = &Map{}
 	}
 	if c.Master == nil || c.Opts.Str("file_client") == "local" {
-		return localPillar(ctx, c, override, env)
+		return compileLocalPillar(ctx, c.Env, override, env)
 	}
 	load := NewMap("id", c.Opts.Str("id"), "grains", c.Grains, "saltenv", c.Opts.Value("saltenv"), "pillarenv", env,
 		"pillar_override", override, "extra_minion_data", &Map{}, "ver", "2", "cmd", "_pillar")

@@ -3,19 +3,13 @@ package main
 
 import "context"
 
-// localPillar compiles the pillar from this box's own pillar roots. As in Salt
-// it lies over the pillar that the call already has.
-func localPillar(ctx context.Context, c *Call, override *Map, env any) (*Map, error) {
-	fresh, err := compileLocalPillar(ctx, c.Env, override, env)
-	if err != nil {
-		return nil, err
-	}
-	return UpdateMap(DeepCopy(orEmptyMap(c.Pillar)).(*Map), fresh, c.Opts.Bool("pillar_merge_lists")), nil
-}
-
-// compileLocalPillar compiles the pillar of a masterless minion anew.
+// compileLocalPillar compiles the pillar from this box's own pillar roots. As in
+// Salt it lies over the pillar that is there, unless ssh_merge_pillar is off.
 func compileLocalPillar(ctx context.Context, e *Env, override *Map, pillarenv any) (*Map, error) {
 	r := PillarRequest{ID: e.Opts.Str("id"), Grains: e.Grains, Saltenv: e.Opts.Str("saltenv"), Override: override}
+	if e.Opts.Bool("ssh_merge_pillar") {
+		r.Under = e.Pillar
+	}
 	if pillarenv != nil {
 		r.Pillarenv = Str(pillarenv)
 	}

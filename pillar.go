@@ -183,6 +183,9 @@ func (p pillarParts) compile(ctx context.Context, r PillarRequest) (*Map, error)
 		master.Delete("grains")
 		pillar.Set("master", master)
 	}
+	if r.Under.Len() > 0 {
+		pillar = s.merge(DeepCopy(r.Under).(*Map), pillar)
+	}
 	if len(s.errs) > 0 {
 		for _, e := range s.errs {
 			p.log.Log(ctx, LevelCritical, "Pillar render error: "+e)
@@ -198,6 +201,7 @@ func (p pillarParts) compile(ctx context.Context, r PillarRequest) (*Map, error)
 // merge puts b over a by pillar_source_merging_strategy. a is changed, b is not.
 func (s *pillarRunState) merge(a, b *Map) *Map {
 	strategy, lists := s.opts.Str("pillar_source_merging_strategy"), s.opts.Bool("pillar_merge_lists")
+	lists = lists && strategy != "none" // it is one pillar then, whose lists are replaced
 	switch strategy {
 	case "smart", "recurse", "none", "":
 		if !strings.HasSuffix(s.opts.Str("renderer"), "yamlex") {

@@ -191,7 +191,7 @@ func (s *pillarRunState) matches(top *pillarTop) *Map {
 				out.Set(env, names)
 			}
 			for _, item := range data.(*List).Items {
-				if n, ok := item.(string); ok {
+				if n, ok := item.(string); ok && !slices.Contains(names.Items, any(n)) {
 					names.Append(n)
 				}
 			}
@@ -217,10 +217,9 @@ func topMatches(tgt string, data *List, subject Subject) bool {
 
 // render renders the matched files over pillar.
 func (s *pillarRunState) render(matches, pillar *Map) *Map {
-	for e, list := range matches.All() {
-		env := Str(e)
+	for _, env := range s.inEnvOrder(matches) {
 		rendered := map[string]*Map{}
-		for _, item := range list.(*List).Items {
+		for _, item := range matches.List(env).Items {
 			for _, sls := range s.expand(Str(item), env) {
 				if part := s.sls(sls, env, rendered, nil, 0); part != nil {
 					pillar = s.merge(pillar, part)
@@ -229,6 +228,23 @@ func (s *pillarRunState) render(matches, pillar *Map) *Map {
 		}
 	}
 	return pillar
+}
+
+// inEnvOrder lists the environments of matches, those of env_order first: what
+// comes later lies over what came before.
+func (s *pillarRunState) inEnvOrder(matches *Map) []string {
+	var out []string
+	for _, env := range s.opts.List("env_order") {
+		if matches.Has(env) && !slices.Contains(out, env) {
+			out = append(out, env)
+		}
+	}
+	for e := range matches.All() {
+		if env := Str(e); !slices.Contains(out, env) {
+			out = append(out, env)
+		}
+	}
+	return out
 }
 
 // expand resolves globs in the name of an SLS; a name without a match stays.

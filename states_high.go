@@ -721,11 +721,25 @@ next:
 	return names
 }
 
+// wholeOrder reads an order that is a whole number; True counts as 1.
+func wholeOrder(v any) (int64, bool) {
+	switch v := v.(type) {
+	case int64:
+		return v, true
+	case bool:
+		if v {
+			return 1, true
+		}
+		return 0, true
+	}
+	return 0, false
+}
+
 // orderChunks gives every chunk its order and sorts.
 func orderChunks(chunks []*Map) []*Map {
 	limit := int64(1)
 	for _, c := range chunks {
-		if n, ok := c.Value("order").(int64); ok && n > limit-1 && n > 0 {
+		if n, ok := wholeOrder(c.Value("order")); ok && n > limit-1 && n > 0 {
 			limit = n + 100
 		}
 	}
@@ -743,7 +757,7 @@ func orderChunks(chunks []*Map) []*Map {
 			continue
 		}
 		switch v := order.(type) {
-		case int64, float64:
+		case int64, float64, bool:
 		case string:
 			switch v {
 			case "last":
@@ -763,6 +777,9 @@ func orderChunks(chunks []*Map) []*Map {
 			order = f + m/10000
 		}
 		f, _ := toFloat(order)
+		if n, ok := wholeOrder(order); ok {
+			f = float64(n)
+		}
 		if f < 0 {
 			f += float64(limit + 1000000)
 			if _, isInt := order.(int64); isInt {

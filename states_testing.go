@@ -89,7 +89,7 @@ func testStateConfigurable(_ context.Context, c *Call, a struct {
 		}
 	default:
 		if !strings.EqualFold(Str(v), "random") {
-			return nil, InvocationErrorf("changes must be either True, False, or 'Random', not %s", Repr(v))
+			return nil, InvocationErrorf("You have specified the state option 'changes' with invalid arguments. It must be either True, False, or 'Random'")
 		}
 		if rand.IntN(2) == 0 {
 			ret.Set("changes", pretendedChange())
@@ -100,7 +100,7 @@ func testStateConfigurable(_ context.Context, c *Call, a struct {
 		ret.Set("result", v)
 	default:
 		if !strings.EqualFold(Str(v), "random") {
-			return nil, InvocationErrorf("result must be either True, False, or 'Random', not %s", Repr(v))
+			return nil, InvocationErrorf("You have specified the state option 'result' with invalid arguments. It must be either True, False, or 'Random'")
 		}
 		ret.Set("result", rand.IntN(2) == 0)
 	}
