@@ -234,8 +234,9 @@ type stateSLSArgs struct {
 func stateSLS(ctx context.Context, c *Call, a stateSLSArgs) (any, error) {
 	a.Kwargs.Delete("env")
 	s := stateCommon{a.Test, a.Queue, a.StateEvents, a.Kwargs}
-	if busy, err := stateConflict(ctx, c, s); busy != nil || err != nil {
-		return listOrNil(busy), err
+	r, busy, err := startRun(ctx, c, s)
+	if r == nil {
+		return busy, err
 	}
 	names := []any{a.Mods}
 	if l, ok := a.Mods.(*List); ok {
@@ -244,10 +245,6 @@ func stateSLS(ctx context.Context, c *Call, a stateSLSArgs) (any, error) {
 	if off := disabledStates(c, names); len(off) > 0 {
 		c.SetRetcode(exitStateCompile)
 		return Strings(off), nil
-	}
-	r, err := stateCallFor(ctx, c, s)
-	if err != nil {
-		return nil, err
 	}
 	if errs := r.pillarErrors(a.Kwargs); errs != nil {
 		c.SetRetcode(exitStatePillar)
@@ -281,11 +278,34 @@ func stateSLS(ctx context.Context, c *Call, a stateSLSArgs) (any, error) {
 	return ret, nil
 }
 
-func listOrNil(l *List) any {
-	if l == nil {
-		return nil
+// startRun prepares the run of a function. Where another one is in the way, r is
+// nil and busy is the answer.
+func startRun(ctx context.Context, c *Call, s stateCommon) (r *stateRun, busy any, err error) {
+	others, err := stateConflict(ctx, c, s)
+	if err != nil {
+		return nil, nil, err
 	}
-	return l
+	if others != nil {
+		return nil, others, nil
+	}
+	r, err = stateCallFor(ctx, c, s)
+	return r, nil, err
+}
+
+// startHigh is startRun for a function that renders SLS files, which a broken
+// pillar stops.
+func startHigh(ctx context.Context, c *Call, s stateCommon) (h *highState, end any, err error) {
+	r, busy, err := startRun(ctx, c, s)
+	if r == nil {
+		return nil, busy, err
+	}
+	if errs := r.pillarErrors(s.kwargs); errs != nil {
+		c.SetRetcode(exitStatePillar)
+		return nil, errs, nil
+	}
+	h = newHighState(r)
+	h.takeMasterOptions(ctx)
+	return h, nil, nil
 }
 
 // saltenv is the environment of a run.
@@ -396,20 +416,11 @@ func stateHighstate(ctx context.Context, c *Call, a stateHighstateArgs) (any, er
 		return NewMap("name", "Salt highstate run is disabled. To re-enable, run state.enable highstate", "result", "False", "comment", "Disabled"), nil
 	}
 	s := stateCommon{a.Test, a.Queue, a.StateEvents, a.Kwargs}
-	if busy, err := stateConflict(ctx, c, s); busy != nil || err != nil {
-		return listOrNil(busy), err
-	}
 	a.Kwargs.Delete("env")
-	r, err := stateCallFor(ctx, c, s)
-	if err != nil {
-		return nil, err
+	h, end, err := startHigh(ctx, c, s)
+	if h == nil {
+		return end, err
 	}
-	if errs := r.pillarErrors(a.Kwargs); errs != nil {
-		c.SetRetcode(exitStatePillar)
-		return errs, nil
-	}
-	h := newHighState(r)
-	h.takeMasterOptions(ctx)
 	ret, high, err := h.callHighstate(ctx, a.Kwargs)
 	if err != nil {
 		return nil, err
@@ -517,19 +528,10 @@ type stateTopArgs struct {
 
 func stateTop(ctx context.Context, c *Call, a stateTopArgs) (any, error) {
 	s := stateCommon{a.Test, a.Queue, nil, a.Kwargs}
-	if busy, err := stateConflict(ctx, c, s); busy != nil || err != nil {
-		return listOrNil(busy), err
+	h, end, err := startHigh(ctx, c, s)
+	if h == nil {
+		return end, err
 	}
-	r, err := stateCallFor(ctx, c, s)
-	if err != nil {
-		return nil, err
-	}
-	if errs := r.pillarErrors(a.Kwargs); errs != nil {
-		c.SetRetcode(exitStatePillar)
-		return errs, nil
-	}
-	h := newHighState(r)
-	h.takeMasterOptions(ctx)
 	h.top.top = "salt://" + strings.TrimPrefix(strings.TrimPrefix(a.Topfn, "salt://"), "/")
 	if v, ok := a.Kwargs.Get("saltenv"); ok {
 		h.top.topEnv = Str(v)
@@ -550,16 +552,13 @@ type stateDataArgs struct {
 
 func stateLow(ctx context.Context, c *Call, a stateDataArgs) (any, error) {
 	s := stateCommon{nil, a.Queue, nil, a.Kwargs}
-	if busy, err := stateConflict(ctx, c, s); busy != nil || err != nil {
-		return listOrNil(busy), err
+	r, busy, err := startRun(ctx, c, s)
+	if r == nil {
+		return busy, err
 	}
 	low, ok := a.Data.(*Map)
 	if !ok {
 		return nil, OtherErrorf("TypeError", "a low chunk is a dictionary, not %s", TypeName(a.Data))
-	}
-	r, err := stateCallFor(ctx, c, s)
-	if err != nil {
-		return nil, err
 	}
 	errs, err := r.verifyLow(ctx, low)
 	if err != nil {
@@ -588,16 +587,13 @@ type stateHighArgs struct {
 
 func stateHigh(ctx context.Context, c *Call, a stateHighArgs) (any, error) {
 	s := stateCommon{a.Test, a.Queue, nil, a.Kwargs}
-	if busy, err := stateConflict(ctx, c, s); busy != nil || err != nil {
-		return listOrNil(busy), err
+	r, busy, err := startRun(ctx, c, s)
+	if r == nil {
+		return busy, err
 	}
 	high, ok := a.Data.(*Map)
 	if !ok {
 		return nil, OtherErrorf("AttributeError", "'%s' object has no attribute 'items'", TypeName(a.Data))
-	}
-	r, err := stateCallFor(ctx, c, s)
-	if err != nil {
-		return nil, err
 	}
 	kept := DeepCopy(high).(*Map)
 	ret, err := r.callHigh(ctx, high, "")
@@ -617,12 +613,9 @@ type stateTemplateArgs struct {
 func stateTemplate(ctx context.Context, c *Call, a stateTemplateArgs) (any, error) {
 	a.Kwargs.Delete("env")
 	s := stateCommon{nil, a.Queue, nil, a.Kwargs}
-	if busy, err := stateConflict(ctx, c, s); busy != nil || err != nil {
-		return listOrNil(busy), err
-	}
-	r, err := stateCallFor(ctx, c, s)
-	if err != nil {
-		return nil, err
+	r, busy, err := startRun(ctx, c, s)
+	if r == nil {
+		return busy, err
 	}
 	if errs := r.pillarErrors(a.Kwargs); errs != nil {
 		return nil, pillarFailure(c, errs)
@@ -654,12 +647,9 @@ func stateTemplate(ctx context.Context, c *Call, a stateTemplateArgs) (any, erro
 
 func stateTemplateStr(ctx context.Context, c *Call, a stateTemplateArgs) (any, error) {
 	s := stateCommon{nil, a.Queue, nil, a.Kwargs}
-	if busy, err := stateConflict(ctx, c, s); busy != nil || err != nil {
-		return listOrNil(busy), err
-	}
-	r, err := stateCallFor(ctx, c, s)
-	if err != nil {
-		return nil, err
+	r, busy, err := startRun(ctx, c, s)
+	if r == nil {
+		return busy, err
 	}
 	v, err := renderedText(ctx, r.c, a.Tem, "<template-str>", "base", "")
 	if err != nil {
@@ -698,17 +688,14 @@ type stateSingleArgs struct {
 
 func stateSingle(ctx context.Context, c *Call, a stateSingleArgs) (any, error) {
 	s := stateCommon{a.Test, a.Queue, nil, a.Kwargs}
-	if busy, err := stateConflict(ctx, c, s); busy != nil || err != nil {
-		return listOrNil(busy), err
+	r, busy, err := startRun(ctx, c, s)
+	if r == nil {
+		return busy, err
 	}
 	comps := strings.Split(a.Fun, ".")
 	if len(comps) < 2 {
 		c.SetRetcode(exitStateCompile)
 		return "Invalid function passed", nil
-	}
-	r, err := stateCallFor(ctx, c, s)
-	if err != nil {
-		return nil, err
 	}
 	low := a.Kwargs
 	for _, kv := range [][2]any{{"state", comps[0]}, {"fun", comps[1]}, {"__id__", a.Name}, {"name", a.Name}} {

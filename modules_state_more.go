@@ -15,14 +15,11 @@ type stateShowArgs struct {
 }
 
 // showRun prepares a run that only shows something.
-func showRun(ctx context.Context, c *Call, s stateCommon) (*highState, *List, error) {
+func showRun(ctx context.Context, c *Call, s stateCommon) (*highState, any, error) {
 	s.kwargs.Delete("env")
-	if busy, err := stateConflict(ctx, c, s); busy != nil || err != nil {
+	r, busy, err := startRun(ctx, c, s)
+	if r == nil {
 		return nil, busy, err
-	}
-	r, err := stateCallFor(ctx, c, s)
-	if err != nil {
-		return nil, nil, err
 	}
 	if errs := r.pillarErrors(s.kwargs); errs != nil {
 		return nil, nil, pillarFailure(c, errs)
@@ -66,7 +63,7 @@ func (h *highState) lowChunks(high *Map, errs []string) (*List, []string) {
 func stateShowHighstate(ctx context.Context, c *Call, a stateShowArgs) (any, error) {
 	h, busy, err := showRun(ctx, c, stateCommon{nil, a.Queue, nil, a.Kwargs})
 	if h == nil {
-		return listOrNil(busy), err
+		return busy, err
 	}
 	high, errs, err := h.topHigh(ctx)
 	if err != nil {
@@ -83,7 +80,7 @@ func stateShowHighstate(ctx context.Context, c *Call, a stateShowArgs) (any, err
 func stateShowLowstate(ctx context.Context, c *Call, a stateShowArgs) (any, error) {
 	h, busy, err := showRun(ctx, c, stateCommon{nil, a.Queue, nil, a.Kwargs})
 	if h == nil {
-		return listOrNil(busy), err
+		return busy, err
 	}
 	high, errs, err := h.topHigh(ctx)
 	if err != nil {
@@ -120,7 +117,7 @@ func stateShowStates(ctx context.Context, c *Call, a stateShowArgs) (any, error)
 func stateShowUsage(ctx context.Context, c *Call, a stateShowArgs) (any, error) {
 	h, busy, err := showRun(ctx, c, stateCommon{nil, a.Queue, nil, a.Kwargs})
 	if h == nil {
-		return listOrNil(busy), err
+		return busy, err
 	}
 	top, err := h.mergedTop(ctx)
 	if err != nil {
@@ -154,7 +151,7 @@ func stateShowUsage(ctx context.Context, c *Call, a stateShowArgs) (any, error) 
 func stateShowTop(ctx context.Context, c *Call, a stateShowArgs) (any, error) {
 	h, busy, err := showRun(ctx, c, stateCommon{nil, a.Queue, nil, a.Kwargs})
 	if h == nil {
-		return listOrNil(busy), err
+		return busy, err
 	}
 	top, err := h.mergedTop(ctx)
 	if err != nil {
@@ -178,7 +175,7 @@ type stateShowSLSArgs struct {
 func slsHigh(ctx context.Context, c *Call, a stateShowSLSArgs) (*highState, *Map, any, error) {
 	h, busy, err := showRun(ctx, c, stateCommon{a.Test, a.Queue, nil, a.Kwargs})
 	if h == nil {
-		return nil, nil, listOrNil(busy), err
+		return nil, nil, busy, err
 	}
 	high, errs := h.renderMatches(ctx, NewMap(h.run.saltenv(), Strings(splitInput(a.Mods))))
 	errs = append(errs, verifyHigh(high)...)
@@ -251,19 +248,11 @@ func stateSLSID(ctx context.Context, c *Call, a struct {
 	Kwargs      *Map `arg:"**kwargs"`
 }) (any, error) {
 	s := stateCommon{a.Test, a.Queue, a.StateEvents, a.Kwargs}
-	if busy, err := stateConflict(ctx, c, s); busy != nil || err != nil {
-		return listOrNil(busy), err
+	h, end, err := startHigh(ctx, c, s)
+	if h == nil {
+		return end, err
 	}
-	r, err := stateCallFor(ctx, c, s)
-	if err != nil {
-		return nil, err
-	}
-	if errs := r.pillarErrors(a.Kwargs); errs != nil {
-		c.SetRetcode(exitStatePillar)
-		return errs, nil
-	}
-	h := newHighState(r)
-	h.takeMasterOptions(ctx)
+	r := h.run
 	high, errs := h.renderMatches(ctx, NewMap(r.saltenv(), Strings(splitInput(a.Mods))))
 	errs = append(errs, verifyHigh(high)...)
 	errs = append(errs, requisiteIn(high, r.disabledReqs)...)
