@@ -111,6 +111,14 @@ func cronWould(ret *Map, what, status string) (any, error) {
 	return stateSay(ret, nil, "%s is set to be added", what)
 }
 
+// cronWouldRemove is cronWould for what is to be gone.
+func cronWouldRemove(ret *Map, what, status string) (any, error) {
+	if status == "absent" {
+		return stateSay(ret, true, "%s is absent", what)
+	}
+	return stateSay(ret, nil, "%s is set to be removed", what)
+}
+
 // cronDid is the return after a change; nl is what ends the last words.
 func cronDid(ret *Map, what, name, user string, data any, nl string) (any, error) {
 	switch data {
@@ -208,10 +216,7 @@ func cronStateAbsent(ctx context.Context, c *Call, a struct {
 		if err != nil {
 			return nil, err
 		}
-		if status == "absent" {
-			return stateSay(ret, true, "Cron %s is absent", name)
-		}
-		return stateSay(ret, nil, "Cron %s is set to be removed", name)
+		return cronWouldRemove(ret, "Cron "+name, status)
 	}
 	kw, fun := NewMap("identifier", id), "cron.rm_job"
 	if a.Special != nil {
@@ -256,10 +261,7 @@ func cronStateEnvAbsent(ctx context.Context, c *Call, a struct {
 		if err != nil {
 			return nil, err
 		}
-		if status == "absent" {
-			return stateSay(ret, true, "Cron env %s is absent", name)
-		}
-		return stateSay(ret, nil, "Cron env %s is set to be removed", name)
+		return cronWouldRemove(ret, "Cron env "+name, status)
 	}
 	data, err := c.Run(ctx, "cron.rm_env", a.User, name)
 	if err != nil {

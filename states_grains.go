@@ -32,20 +32,26 @@ func grainPath(name string, delimiter any) string {
 	return name
 }
 
+// startGrain begins a state: the grain's path and value, missing where it is not
+// there.
+func startGrain(ctx context.Context, c *Call, path string, delimiter, missing any) (name string, ret *Map, value any, err error) {
+	name = grainPath(path, delimiter)
+	value, err = c.Run(ctx, "grains.get", name, missing)
+	return name, stateReturn(name, true, ""), value, err
+}
+
 func grainsStateExists(ctx context.Context, c *Call, a struct {
 	Name      string
 	Delimiter any `def:":"`
 }) (any, error) {
-	name := grainPath(a.Name, a.Delimiter)
-	ret := stateReturn(name, true, "Grain exists")
-	have, err := c.Run(ctx, "grains.get", name, grainMissing)
+	_, ret, have, err := startGrain(ctx, c, a.Name, a.Delimiter, grainMissing)
 	if err != nil {
 		return nil, err
 	}
 	if have == grainMissing {
 		return stateSay(ret, false, "Grain does not exist")
 	}
-	return ret, nil
+	return stateSay(ret, true, "Grain exists")
 }
 
 func grainsStatePresent(ctx context.Context, c *Call, a struct {
@@ -54,9 +60,7 @@ func grainsStatePresent(ctx context.Context, c *Call, a struct {
 	Delimiter any `def:":"`
 	Force     any `def:"False"`
 }) (any, error) {
-	name := grainPath(a.Name, a.Delimiter)
-	ret := stateReturn(name, true, "")
-	have, err := c.Run(ctx, "grains.get", name, grainMissing)
+	name, ret, have, err := startGrain(ctx, c, a.Name, a.Delimiter, grainMissing)
 	if err != nil {
 		return nil, err
 	}
@@ -130,9 +134,7 @@ func grainsStateListPresent(ctx context.Context, c *Call, a struct {
 	Value     any
 	Delimiter any `def:":"`
 }) (any, error) {
-	name := grainPath(a.Name, a.Delimiter)
-	ret := stateReturn(name, true, "")
-	grain, err := c.Run(ctx, "grains.get", name)
+	name, ret, grain, err := startGrain(ctx, c, a.Name, a.Delimiter, "")
 	if err != nil {
 		return nil, err
 	}
@@ -205,9 +207,7 @@ func grainsStateListAbsent(ctx context.Context, c *Call, a struct {
 	Value     any
 	Delimiter any `def:":"`
 }) (any, error) {
-	name := grainPath(a.Name, a.Delimiter)
-	ret := stateReturn(name, true, "")
-	grain, err := c.Run(ctx, "grains.get", name, nil)
+	name, ret, grain, err := startGrain(ctx, c, a.Name, a.Delimiter, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -248,9 +248,7 @@ func grainsStateAbsent(ctx context.Context, c *Call, a struct {
 	Delimiter   any `def:":"`
 	Force       any `def:"False"`
 }) (any, error) {
-	name := grainPath(a.Name, a.Delimiter)
-	ret := stateReturn(name, true, "")
-	grain, err := c.Run(ctx, "grains.get", name, grainMissing)
+	name, ret, grain, err := startGrain(ctx, c, a.Name, a.Delimiter, grainMissing)
 	if err != nil {
 		return nil, err
 	}
@@ -298,9 +296,7 @@ func grainsStateAppend(ctx context.Context, c *Call, a struct {
 	Convert   any `def:"False"`
 	Delimiter any `def:":"`
 }) (any, error) {
-	name := grainPath(a.Name, a.Delimiter)
-	ret := stateReturn(name, true, "")
-	grain, err := c.Run(ctx, "grains.get", name, nil)
+	name, ret, grain, err := startGrain(ctx, c, a.Name, a.Delimiter, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -45,6 +45,10 @@ type iniWork struct {
 	inSection *Map
 }
 
+func newIniWork(a iniStateArgs) *iniWork {
+	return &iniWork{name: a.Name, kw: NewMap("separator", a.Separator, "encoding", a.Encoding), result: true}
+}
+
 func (w *iniWork) dry(text string, changes bool) {
 	w.text += text + "\n"
 	if changes {
@@ -233,7 +237,7 @@ func (w *iniWork) section(ctx context.Context, c *Call, name any, body *Map, str
 
 func iniStateOptionsAbsent(ctx context.Context, c *Call, a iniStateArgs) (any, error) {
 	ret := stateReturn(a.Name, true, "No anomaly detected")
-	w := &iniWork{name: a.Name, kw: NewMap("separator", a.Separator, "encoding", a.Encoding), result: true}
+	w := newIniWork(a)
 	sections, _ := a.Sections.(*Map)
 	if c.Testing() {
 		for section, v := range sections.All() {
@@ -310,6 +314,18 @@ func iniDry(ret *Map, w *iniWork) (any, error) {
 	return stateSay(ret, w.result, "%s", w.text)
 }
 
+// drySections tells of every section what would become of it.
+func (w *iniWork) drySections(ctx context.Context, c *Call, ret *Map, sections any, tell func(s string, there bool)) (any, error) {
+	have, err := w.run(ctx, c, "ini.get_ini")
+	if err != nil {
+		return iniFailed(ret, err)
+	}
+	for _, s := range iniSections(sections) {
+		tell(Str(s), have.Has(s))
+	}
+	return iniDry(ret, w)
+}
+
 // iniSections are the names of sections, from a list or a mapping.
 func iniSections(v any) []any {
 	if m, ok := v.(*Map); ok {
@@ -320,20 +336,15 @@ func iniSections(v any) []any {
 
 func iniStateSectionsPresent(ctx context.Context, c *Call, a iniStateArgs) (any, error) {
 	ret := stateReturn(a.Name, true, "No anomaly detected")
-	w := &iniWork{name: a.Name, kw: NewMap("separator", a.Separator, "encoding", a.Encoding), result: true}
+	w := newIniWork(a)
 	if c.Testing() {
-		have, err := w.run(ctx, c, "ini.get_ini")
-		if err != nil {
-			return iniFailed(ret, err)
-		}
-		for _, s := range iniSections(a.Sections) {
-			if have.Has(s) {
-				w.dry("Section unchanged "+Str(s)+".", false)
+		return w.drySections(ctx, c, ret, a.Sections, func(s string, there bool) {
+			if there {
+				w.dry("Section unchanged "+s+".", false)
 			} else {
-				w.dry("Created new section "+Str(s)+".", true)
+				w.dry("Created new section "+s+".", true)
 			}
-		}
-		return iniDry(ret, w)
+		})
 	}
 	wanted := NewMap()
 	for _, s := range iniSections(a.Sections) {
@@ -352,20 +363,15 @@ func iniStateSectionsPresent(ctx context.Context, c *Call, a iniStateArgs) (any,
 
 func iniStateSectionsAbsent(ctx context.Context, c *Call, a iniStateArgs) (any, error) {
 	ret := stateReturn(a.Name, true, "No anomaly detected")
-	w := &iniWork{name: a.Name, kw: NewMap("separator", a.Separator, "encoding", a.Encoding), result: true}
+	w := newIniWork(a)
 	if c.Testing() {
-		have, err := w.run(ctx, c, "ini.get_ini")
-		if err != nil {
-			return iniFailed(ret, err)
-		}
-		for _, s := range iniSections(a.Sections) {
-			if have.Has(s) {
-				w.dry("Deleted section "+Str(s)+".", true)
+		return w.drySections(ctx, c, ret, a.Sections, func(s string, there bool) {
+			if there {
+				w.dry("Deleted section "+s+".", true)
 			} else {
-				w.dry("Section "+Str(s)+" does not exist.", false)
+				w.dry("Section "+s+" does not exist.", false)
 			}
-		}
-		return iniDry(ret, w)
+		})
 	}
 	for _, s := range iniSections(a.Sections) {
 		old, err := w.run(ctx, c, "ini.remove_section", "section", s)

@@ -43,51 +43,49 @@ type nftTableArgs struct {
 }
 
 func nftStateTablePresent(ctx context.Context, c *Call, a nftTableArgs) (any, error) {
-	ret := stateReturn(a.Name, nil, "")
-	fam := NewMap("family", a.Family)
-	have, _, err := nft(ctx, c, "check_table", []any{a.Name}, fam.Clone())
-	if err != nil {
-		return nil, err
-	}
-	if have {
-		return stateSay(ret, true, "nftables table %s already exists in family %s", a.Name, a.Family)
-	}
-	if c.Testing() {
-		return stateSay(ret, nil, "nftables table %s would be created in family %s", a.Name, a.Family)
-	}
-	done, _, err := nft(ctx, c, "new_table", []any{a.Name}, fam)
-	if err != nil {
-		return nil, err
-	}
-	if !done {
-		return stateSay(ret, false, "Failed to create table %s for family %s", a.Name, a.Family)
-	}
-	ret.Set("changes", NewMap("locale", a.Name))
-	return stateSay(ret, true, "nftables table %s successfully created in family %s", a.Name, a.Family)
+	return nftTable(ctx, c, a, true, "new_table", nftTableWords{
+		already: "nftables table %s already exists in family %s",
+		would:   "nftables table %s would be created in family %s",
+		failed:  "Failed to create table %s for family %s",
+		done:    "nftables table %s successfully created in family %s",
+	})
 }
 
 func nftStateTableAbsent(ctx context.Context, c *Call, a nftTableArgs) (any, error) {
+	return nftTable(ctx, c, a, false, "delete_table", nftTableWords{
+		already: "nftables table %s is already absent from family %s",
+		would:   "nftables table %s would be deleted from family %s",
+		failed:  "Failed to delete table %s from family %s",
+		done:    "nftables table %s successfully deleted from family %s",
+	})
+}
+
+// nftTableWords are the comments of a state, on a table and its family.
+type nftTableWords struct{ already, would, failed, done string }
+
+// nftTable sees to it that a table is there, or not, by calling fun.
+func nftTable(ctx context.Context, c *Call, a nftTableArgs, want bool, fun string, w nftTableWords) (any, error) {
 	ret := stateReturn(a.Name, nil, "")
 	fam := NewMap("family", a.Family)
 	have, _, err := nft(ctx, c, "check_table", []any{a.Name}, fam.Clone())
 	if err != nil {
 		return nil, err
 	}
-	if !have {
-		return stateSay(ret, true, "nftables table %s is already absent from family %s", a.Name, a.Family)
+	if have == want {
+		return stateSay(ret, true, w.already, a.Name, a.Family)
 	}
 	if c.Testing() {
-		return stateSay(ret, nil, "nftables table %s would be deleted from family %s", a.Name, a.Family)
+		return stateSay(ret, nil, w.would, a.Name, a.Family)
 	}
-	done, _, err := nft(ctx, c, "delete_table", []any{a.Name}, fam)
+	done, _, err := nft(ctx, c, fun, []any{a.Name}, fam)
 	if err != nil {
 		return nil, err
 	}
 	if !done {
-		return stateSay(ret, false, "Failed to delete table %s from family %s", a.Name, a.Family)
+		return stateSay(ret, false, w.failed, a.Name, a.Family)
 	}
 	ret.Set("changes", NewMap("locale", a.Name))
-	return stateSay(ret, true, "nftables table %s successfully deleted from family %s", a.Name, a.Family)
+	return stateSay(ret, true, w.done, a.Name, a.Family)
 }
 
 func nftStateChainPresent(ctx context.Context, c *Call, a struct {

@@ -22,7 +22,12 @@ func sshAuthStates() Module {
 }
 
 type sshAuthArgs struct {
-	Name                string
+	Name string
+	sshAccountArgs
+}
+
+// sshAccountArgs are the account, and what a key is when it has no line of its own.
+type sshAccountArgs struct {
 	User                any
 	Enc                 any    `def:"ssh-rsa"`
 	Comment             any    `def:"''"`
@@ -151,18 +156,11 @@ func sshAuthDry(ctx context.Context, c *Call, ret *Map, a sshAuthArgs, gone bool
 	return stateSay(ret, nil, "%s", Str(a.Comment))
 }
 
-func sshAuthStatePresent(ctx context.Context, c *Call, in struct {
-	Name                string
-	User                any
-	Enc                 any    `def:"ssh-rsa"`
-	Comment             any    `def:"''"`
-	Source              string `def:"''"`
-	Options             any    `def:"None"`
-	Config              any    `def:".ssh/authorized_keys"`
-	FingerprintHashType any    `def:"None"`
-	Kwargs              *Map   `arg:"**kwargs"`
+func sshAuthStatePresent(ctx context.Context, c *Call, a struct {
+	sshAuthArgs
+	Kwargs *Map `arg:"**kwargs"`
 }) (any, error) {
-	return sshAuthPresent(ctx, c, sshAuthArgs{in.Name, in.User, in.Enc, in.Comment, in.Source, in.Options, in.Config, in.FingerprintHashType})
+	return sshAuthPresent(ctx, c, a.sshAuthArgs)
 }
 
 func sshAuthPresent(ctx context.Context, c *Call, a sshAuthArgs) (any, error) {
@@ -260,13 +258,7 @@ func sshAuthStateAbsent(ctx context.Context, c *Call, a sshAuthArgs) (any, error
 func sshAuthStateManage(ctx context.Context, c *Call, a struct {
 	Name                string
 	SSHKeys             *List `arg:"ssh_keys"`
-	User                any
-	Enc                 any    `def:"ssh-rsa"`
-	Comment             any    `def:"''"`
-	Source              string `def:"''"`
-	Options             any    `def:"None"`
-	Config              any    `def:".ssh/authorized_keys"`
-	FingerprintHashType any    `def:"None"`
+	sshAccountArgs
 	Kwargs              *Map   `arg:"**kwargs"`
 }) (any, error) {
 	ret := stateReturn("", true, "")
@@ -283,7 +275,7 @@ func sshAuthStateManage(ctx context.Context, c *Call, a struct {
 	}
 	have, _ := v.(*Map)
 	one := func(key string) sshAuthArgs {
-		return sshAuthArgs{key, a.User, a.Enc, a.Comment, a.Source, a.Options, a.Config, a.FingerprintHashType}
+		return sshAuthArgs{key, a.sshAccountArgs}
 	}
 	for key := range have.All() {
 		if wanted[Str(key)] {
