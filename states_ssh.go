@@ -256,10 +256,10 @@ func sshAuthStateAbsent(ctx context.Context, c *Call, a sshAuthArgs) (any, error
 }
 
 func sshAuthStateManage(ctx context.Context, c *Call, a struct {
-	Name                string
-	SSHKeys             *List `arg:"ssh_keys"`
+	Name    string
+	SSHKeys *List `arg:"ssh_keys"`
 	sshAccountArgs
-	Kwargs              *Map   `arg:"**kwargs"`
+	Kwargs *Map `arg:"**kwargs"`
 }) (any, error) {
 	ret := stateReturn("", true, "")
 	changes := ret.Map("changes")
