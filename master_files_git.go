@@ -39,6 +39,7 @@ type gitRemote struct {
 	base, root     string
 	mountpoint     string
 	fallback       string
+	all            string // all_saltenvs: the reference of every environment
 	user, password string
 	privkey        string
 	refTypes       []string
@@ -58,13 +59,15 @@ type GitFileServer struct {
 	remotes []gitRemote
 	every   time.Duration
 
-	first sync.Once
+	first  sync.Once
+	demand sync.Mutex
 
 	mu      sync.Mutex
 	served  *RootsFileServer // nil before the first update
 	fetched time.Time
 	busy    bool
-	old     []string // trees of the previous update: a request may still read them
+	extra   map[string]*RootsFileServer // environments that are no branch or tag
+	old     []string                    // trees of the previous update: a request may still read them
 }
 
 // NewGitFileServer reads the options. Nothing is fetched before it is asked for.
@@ -93,7 +96,7 @@ func NewGitFileServer(o *Options, log *slog.Logger) (*GitFileServer, error) {
 		text := func(name string) string { v, _ := set(name).(string); return v }
 		r := gitRemote{url: url, name: text("name"), base: text("base"), root: strings.Trim(text("root"), "/"),
 			mountpoint: strings.Trim(strings.TrimPrefix(text("mountpoint"), "salt://"), "/"), fallback: text("fallback"),
-			user: text("user"), password: text("password"), privkey: text("privkey"), refTypes: toStrings(set("ref_types")),
+			all: own.Str("all_saltenvs"), user: text("user"), password: text("password"), privkey: text("privkey"), refTypes: toStrings(set("ref_types")),
 			saltenvs: &Map{}, allow: toStrings(set("saltenv_whitelist")), deny: toStrings(set("saltenv_blacklist")),
 			sslVerify: Truth(set("ssl_verify")), noMapping: Truth(set("disable_saltenv_mapping")), insecure: Truth(set("insecure_auth")),
 			refspecs: toStrings(set("refspecs"))}
@@ -174,7 +177,8 @@ func (s *GitFileServer) repo(r *gitRemote) string {
 
 // Update fetches all remotes and takes up what changed.
 func (s *GitFileServer) Update(ctx context.Context) {
-	roots := map[string][]string{}
+	roots, all := map[string][]string{}, map[string]bool{}
+	found := make([][]gitEnv, len(s.remotes))
 	var used []string
 	for i := range s.remotes {
 		r := &s.remotes[i]
@@ -186,7 +190,14 @@ func (s *GitFileServer) Update(ctx context.Context) {
 			s.log.Error(fmt.Sprintf("gitfs %s: %v", redactURL(r.url), err))
 			continue
 		}
+		found[i] = envs
 		for _, e := range envs {
+			all[e.env] = true
+		}
+	}
+	for i := range s.remotes {
+		r := &s.remotes[i]
+		for _, e := range s.completed(ctx, r, found[i], all) {
 			tree, err := s.unpack(ctx, r, e)
 			if err != nil {
 				s.log.Error(fmt.Sprintf("gitfs %s: environment %s: %v", redactURL(r.url), e.env, err))
@@ -196,14 +207,7 @@ func (s *GitFileServer) Update(ctx context.Context) {
 			used = append(used, tree)
 		}
 	}
-	o := s.opts.Clone()
-	fr := &Map{}
-	for _, env := range sortedEnvs(roots) {
-		fr.Set(env, Strings(roots[env]))
-	}
-	o.Set("file_roots", fr)
-	o.Set("fileserver_followsymlinks", false)
-	served := NewRootsFileServer(o, s.log)
+	served := s.serveTrees(roots)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, tree := range s.old { // two updates ago: nobody reads it any more
@@ -211,7 +215,19 @@ func (s *GitFileServer) Update(ctx context.Context) {
 			os.RemoveAll(filepath.Dir(tree))
 		}
 	}
-	s.served, s.fetched, s.old = served, time.Now(), used
+	s.served, s.fetched, s.old, s.extra = served, time.Now(), used, nil
+}
+
+// serveTrees serves unpacked trees by environment.
+func (s *GitFileServer) serveTrees(roots map[string][]string) *RootsFileServer {
+	o := s.opts.Clone()
+	fr := &Map{}
+	for _, env := range sortedEnvs(roots) {
+		fr.Set(env, Strings(roots[env]))
+	}
+	o.Set("file_roots", fr)
+	o.Set("fileserver_followsymlinks", false)
+	return NewRootsFileServer(o, s.log)
 }
 
 func sortedEnvs(m map[string][]string) []string {
@@ -284,20 +300,20 @@ func (s *GitFileServer) envsOf(ctx context.Context, r *gitRemote) ([]gitEnv, err
 			s.log.Debug(fmt.Sprintf("gitfs %s: %s cannot be an environment: %v", redactURL(r.url), env, err))
 			return
 		}
-		if globsMatch(r.deny, env) || len(r.allow) > 0 && !globsMatch(r.allow, env) {
-			return
+		if r.exposes(env) {
+			envs = append(envs, r.environment(env, commit, own))
 		}
-		e := gitEnv{env: env, commit: commit, root: r.root, mountpoint: r.mountpoint}
-		if v, ok := own.Get("root"); ok {
-			e.root = strings.Trim(Str(v), "/")
-		}
-		if v, ok := own.Get("mountpoint"); ok {
-			e.mountpoint = strings.Trim(strings.TrimPrefix(Str(v), "salt://"), "/")
-		}
-		envs = append(envs, e)
 	}
-	add("base", r.base, r.saltenvs.Map("base"))
-	if !r.noMapping {
+	own := r.saltenvs.Map("base")
+	switch ref := own.Str("ref"); {
+	case r.all != "":
+		add("base", r.all, own)
+	case ref != "":
+		add("base", ref, own)
+	default:
+		add("base", r.base, own)
+	}
+	if !r.noMapping && r.all == "" {
 		for _, name := range names {
 			if name != r.base && !r.saltenvs.Has(name) {
 				add(name, name, nil)
@@ -319,6 +335,23 @@ func (s *GitFileServer) envsOf(ctx context.Context, r *gitRemote) ([]gitEnv, err
 		add(Str(env), ref, own)
 	}
 	return envs, nil
+}
+
+// exposes says whether an environment may be served from a remote.
+func (r *gitRemote) exposes(env string) bool {
+	return !globsMatch(r.deny, env) && (len(r.allow) == 0 || globsMatch(r.allow, env))
+}
+
+// environment is one environment, with the settings of its own.
+func (r *gitRemote) environment(env, commit string, own *Map) gitEnv {
+	e := gitEnv{env: env, commit: commit, root: r.root, mountpoint: r.mountpoint}
+	if v, ok := own.Get("root"); ok {
+		e.root = strings.Trim(Str(v), "/")
+	}
+	if v, ok := own.Get("mountpoint"); ok {
+		e.mountpoint = strings.Trim(strings.TrimPrefix(Str(v), "salt://"), "/")
+	}
+	return e
 }
 
 func globsMatch(globs []string, name string) bool {
@@ -450,7 +483,7 @@ func (s *GitFileServer) current() *RootsFileServer {
 func (s *GitFileServer) Envs() []string { return s.current().Envs() }
 
 func (s *GitFileServer) Find(env, p string) (*FoundFile, error) {
-	f, err := s.current().Find(env, p)
+	f, err := s.of(env).Find(env, p)
 	if f != nil {
 		f.Back = "git"
 	}
@@ -458,9 +491,9 @@ func (s *GitFileServer) Find(env, p string) (*FoundFile, error) {
 }
 
 func (s *GitFileServer) Open(env string, f *FoundFile) (*os.File, error) {
-	return s.current().Open(env, f)
+	return s.of(env).Open(env, f)
 }
-func (s *GitFileServer) Files(env string) ([]string, error)     { return s.current().Files(env) }
-func (s *GitFileServer) EmptyDirs(env string) ([]string, error) { return s.current().EmptyDirs(env) }
-func (s *GitFileServer) Dirs(env string) ([]string, error)      { return s.current().Dirs(env) }
-func (s *GitFileServer) Links(env string) (*Map, error)         { return s.current().Links(env) }
+func (s *GitFileServer) Files(env string) ([]string, error)     { return s.of(env).Files(env) }
+func (s *GitFileServer) EmptyDirs(env string) ([]string, error) { return s.of(env).EmptyDirs(env) }
+func (s *GitFileServer) Dirs(env string) ([]string, error)      { return s.of(env).Dirs(env) }
+func (s *GitFileServer) Links(env string) (*Map, error)         { return s.of(env).Links(env) }

@@ -117,6 +117,57 @@ func TestGitBranchesAndTagsAreEnvironments(t *testing.T) {
 	}
 }
 
+// A commit is an environment by its hash, in full or abbreviated, without being listed.
+func TestGitCommitsAreEnvironments(t *testing.T) {
+	repo := gitRepo(t)
+	out, err := exec.Command("git", "-C", repo, "rev-parse", "dev").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sha := strings.TrimSpace(string(out))
+	s, log := gitServer(t, NewList(repo))
+	for env, want := range map[string]string{sha: "from dev\n", sha[:8]: "from dev\n", strings.Repeat("0", 40): "-", "HEAD": "-", "--help": "-"} {
+		if got := served(t, s, env, "sub/a.txt"); got != want {
+			t.Errorf("%s: %q, want %q\n%s", env, got, want, log)
+		}
+	}
+	if got := strings.Join(s.Envs(), " "); got != "base dev v1" {
+		t.Errorf("environments: %s", got)
+	}
+	gitFile(t, repo, "sub/a.txt", "newer\n")
+	gitCommit(t, repo)
+	s.Update(context.Background())
+	if got := served(t, s, sha, "sub/a.txt"); got != "from dev\n" {
+		t.Errorf("after an update: %q", got)
+	}
+	s, _ = gitServer(t, NewList(repo), "gitfs_ref_types", NewList("branch"))
+	if got := served(t, s, sha, "sub/a.txt") + served(t, s, "v1", "sub/a.txt") + served(t, s, "dev", "sub/a.txt"); got != "--from dev\n" {
+		t.Errorf("only branches: %q", got)
+	}
+	s, _ = gitServer(t, NewList(repo), "gitfs_saltenv_blacklist", NewList(sha[:6]+"*"))
+	if got := served(t, s, sha, "sub/a.txt"); got != "-" {
+		t.Errorf("a commit on the blacklist: %q", got)
+	}
+}
+
+func TestGitEnvironmentsWithOneReference(t *testing.T) {
+	repo, other := gitRepo(t), gitRepo(t)
+	gitIn(t, other, "branch", "only")
+	remote := func(url string, settings ...any) *Map { return NewMap(url, NewList(NewMap(settings...))) }
+	s, log := gitServer(t, NewList(remote(repo, "fallback", "dev")))
+	if got := served(t, s, "any", "sub/a.txt") + served(t, s, "base", "sub/a.txt"); got != "from dev\nfrom master\n" {
+		t.Errorf("fallback: %q\n%s", got, log)
+	}
+	s, log = gitServer(t, NewList(remote(repo, "all_saltenvs", "dev"), other))
+	if got := served(t, s, "any", "sub/a.txt") + served(t, s, "base", "sub/a.txt") + served(t, s, "only", "sub/a.txt"); got != "from dev\nfrom dev\nfrom dev\n" {
+		t.Errorf("all_saltenvs: %q\n%s", got, log)
+	}
+	s, log = gitServer(t, NewList(remote(repo, "disable_saltenv_mapping", true, "saltenv", NewList(NewMap("mine", NewList(NewMap("ref", "dev"), NewMap("root", "sub"), NewMap("mountpoint", "salt://x")))))))
+	if got := strings.Join(s.Envs(), " ") + served(t, s, "mine", "x/a.txt") + served(t, s, "dev", "sub/a.txt"); got != "base minefrom dev\n-" {
+		t.Errorf("one environment: %q\n%s", got, log)
+	}
+}
+
 func TestGitSettingsOfARemote(t *testing.T) {
 	repo := gitRepo(t)
 	s, log := gitServer(t, NewList(NewMap("file://"+repo, NewList(NewMap("root", "sub"), NewMap("mountpoint", "salt://m/n"), NewMap("base", "dev"),
