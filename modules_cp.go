@@ -233,6 +233,9 @@ func cpCacheFile(ctx context.Context, c *Call, a cpFileArgs) (any, error) {
 	if err != nil || local != "" {
 		return local, err
 	}
+	if path := strings.TrimPrefix(a.Path, "file://"); filepath.IsAbs(path) {
+		return path, nil // a file of this box is where it is, or is to be
+	}
 	c.Log.Error(fmt.Sprintf("Unable to cache file '%s' from saltenv '%s'.", a.Path, c.saltenvOf(a.Saltenv)))
 	return false, nil
 }

@@ -53,6 +53,8 @@ type packageManager interface {
 type pkgVersions struct {
 	names []string
 	by    map[string][]string
+
+	doomed map[string]bool // those that are to be purged when the provider next runs
 }
 
 func (p *pkgVersions) add(name, version string) {
@@ -72,6 +74,18 @@ func (p *pkgVersions) add(name, version string) {
 }
 
 func (p *pkgVersions) text(name string) string { return strings.Join(p.by[name], ",") }
+
+// toBePurged are the packages among them that are marked to be purged.
+func (p *pkgVersions) toBePurged() *pkgVersions {
+	out := &pkgVersions{}
+	for _, name := range p.names {
+		if p.doomed[name] {
+			out.names = append(out.names, name)
+		}
+	}
+	out.by = p.by
+	return out
+}
 
 // asMap is what list_pkgs returns.
 func (p *pkgVersions) asMap(asList bool) *Map {
@@ -223,7 +237,7 @@ func (m pkgCommon) listPkgs(ctx context.Context, c *Call, a pkgListArgs) (any, e
 	case pyIsTrue(a.Removed):
 		return s.removed.asMap(pyIsTrue(a.VersionsAsList)), nil
 	case pyIsTrue(a.PurgeDesired):
-		return &Map{}, nil
+		return s.have.toBePurged().asMap(pyIsTrue(a.VersionsAsList)), nil
 	}
 	return s.have.asMap(pyIsTrue(a.VersionsAsList)), nil
 }

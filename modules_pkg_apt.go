@@ -83,6 +83,7 @@ func (aptManager) installed(_ context.Context, c *Call) (have, removed *pkgVersi
 // only the configuration is left.
 func readDpkgStatus(r *bufio.Reader, foreign func(arch string) bool) (have, removed *pkgVersions, err error) {
 	type entry struct{ name, version string }
+	doomed := map[string]bool{}
 	var inst, gone []entry
 	var name, status, version, arch string
 	flush := func() {
@@ -96,6 +97,9 @@ func readDpkgStatus(r *bufio.Reader, foreign func(arch string) bool) (have, remo
 				inst = append(inst, entry{name, version})
 			case f[0] == "deinstall" && version != "":
 				gone = append(gone, entry{name, version})
+			case f[0] == "purge" && f[2] == "installed" && version != "":
+				inst = append(inst, entry{name, version})
+				doomed[name] = true
 			}
 		}
 		name, status, version, arch = "", "", "", ""
@@ -134,7 +138,9 @@ func readDpkgStatus(r *bufio.Reader, foreign func(arch string) bool) (have, remo
 		}
 		return p
 	}
-	return collect(inst), collect(gone), nil
+	have, removed = collect(inst), collect(gone)
+	have.doomed = doomed
+	return have, removed, nil
 }
 
 func dpkgField(line []byte, key string, to *string) {

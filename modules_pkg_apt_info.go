@@ -58,9 +58,9 @@ func (p aptManager) autoremove(ctx context.Context, c *Call, a aptAutoremoveArgs
 
 func (p aptManager) show(ctx context.Context, c *Call, a pkgNamesArgs) (any, error) {
 	var wanted []string
-	for k := range a.Kwargs.All() {
+	for k, v := range a.Kwargs.All() {
 		if key := Str(k); key != "refresh" && key != "filter" && !strings.HasPrefix(key, "__") {
-			return nil, InvocationErrorf("The following keyword arguments are not valid: %s", key)
+			return nil, InvocationErrorf("The following keyword arguments are not valid: %s=%s", key, Str(v))
 		}
 	}
 	for _, f := range splitInput(kwargOf(a.Kwargs, "filter", &List{})) {
@@ -122,9 +122,9 @@ const dpkgInfoFormat = `package:${Package}\nrevision:${binary:Revision}\narchite
 	`origin:${Origin}\nhomepage:${Homepage}\nstatus:${db:Status-Abbrev}\ninstall_date:${db-fsys:Last-Modified}\ndescription:${Description}\n\n` + "\x01" + `\n`
 
 func (aptManager) infoInstalled(ctx context.Context, c *Call, a pkgNamesArgs) (any, error) {
-	for k := range a.Kwargs.All() {
+	for k, v := range a.Kwargs.All() {
 		if key := Str(k); key != "failhard" && !strings.HasPrefix(key, "__") {
-			return nil, InvocationErrorf("The following keyword arguments are not valid: %s", key)
+			return nil, InvocationErrorf("The following keyword arguments are not valid: %s=%s", key, Str(v))
 		}
 	}
 	r, err := runSaltTool(ctx, c, toolOptions{}, append([]string{"dpkg-query", "-W", "-f=" + dpkgInfoFormat}, namesOf(a.Names)...)...)

@@ -377,7 +377,7 @@ func aptModRepo(ctx context.Context, c *Call, a aptModRepoArgs) (any, error) {
 		for _, item := range toItems(v) {
 			words = append(words, strings.TrimSpace(strings.TrimLeft(Str(item), "# ")))
 		}
-		found.comment = strings.Join(words, ", ")
+		found.comment = strings.Join(words, " ")
 	}
 	if v, ok := kw.Get("disabled"); ok {
 		found.disabled = pyIsTrue(v)
@@ -406,7 +406,7 @@ func aptModRepo(ctx context.Context, c *Call, a aptModRepoArgs) (any, error) {
 	}
 	m := found.asMap()
 	m.Delete("dist")
-	m.Set("line", line)
+	m.Set("line", line+"\n")
 	return NewMap(a.Repo, m), nil
 }
 

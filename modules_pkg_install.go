@@ -143,12 +143,31 @@ func (m pkgCommon) sourceFile(ctx context.Context, c *Call, name, source string,
 	if !strings.HasPrefix(source, "/") {
 		return "", InvocationErrorf("Path %s for package %s is either not absolute or an invalid protocol", source, name)
 	}
+	if !isFile(source) {
+		return "", ExecErrorf("%s does not exist on minion", source)
+	}
 	return source, nil
 }
 
+// answerDebconf gives debconf the answers of a file, before the questions come up.
+func answerDebconf(ctx context.Context, c *Call, source, saltenv string) error {
+	path, err := c.Run(ctx, "cp.cache_file", source, saltenv)
+	if err != nil {
+		return err
+	}
+	ok := Truth(path)
+	if ok {
+		ok, err = runAllOK(ctx, c, "debconf-set-selections", Str(path))
+	}
+	if !ok && err == nil {
+		err = ExecErrorf("cannot set the debconf answers of %s", source)
+	}
+	return err
+}
+
 func (m pkgCommon) install(ctx context.Context, c *Call, a pkgInstallArgs) (any, error) {
-	if Truth(a.Debconf) && c.Has(ctx, "debconf.set_file") {
-		if _, err := c.Run(ctx, "debconf.set_file", a.Debconf); err != nil {
+	if Truth(a.Debconf) {
+		if err := answerDebconf(ctx, c, Str(a.Debconf), Str(kwargOf(a.Kwargs, "saltenv", "base"))); err != nil {
 			return nil, err
 		}
 	}

@@ -60,7 +60,8 @@ func TestAptReadsItsDatabaseAndTools(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantEqual(t, "installed", have.asMap(false), NewMap("libc6:i386", "2.36-9", "zlib1g", "1:1.2.13.dfsg-1"))
+	wantEqual(t, "installed", have.asMap(false), NewMap("libc6:i386", "2.36-9", "unwanted", "3.0", "zlib1g", "1:1.2.13.dfsg-1"))
+	wantEqual(t, "to be purged", have.toBePurged().asMap(false), NewMap("unwanted", "3.0"))
 	wantEqual(t, "removed", removed.asMap(true), NewMap("gone", NewList("1.0")))
 	found := parseAptPolicy(pkgTestdata(t, "apt-policy"))
 	if len(found) != 1 || found["dpkg"] != "1.21.23" {

@@ -56,6 +56,10 @@ IGNORED = [
 ]
 
 
+class SetUpError(Exception):
+    """A set-up text of a case did not work."""
+
+
 class Box:
     """The layers below all cases, and the two programs."""
 
@@ -98,7 +102,7 @@ class Box:
             with open(f"{d}-out", "w+b") as out:
                 code = sandbox.run(d, lowers, upper, lambda: sandbox.shell(f"set -e\n{text}", out), timeout=900)
             if code != 0:
-                raise SystemExit(f"set-up failed ({code}): {text}\n{self.read(f'{d}-out')}")
+                raise SetUpError(f"set-up failed ({code}): {text}\n{self.read(f'{d}-out')}")
             self.known[key] = [upper] + lowers
         return self.known[key]
 
@@ -393,7 +397,11 @@ def try_chunk(box, base, cases, a):
     cache = Cache(a.cache)
     answers = []
     for case in cases:
-        lowers = box.layer(base, case.set)
+        try:
+            lowers = box.layer(base, case.set)
+        except SetUpError as e:
+            answers.append({"run": case["run"], "differs": None, "found": {"set-up": str(e)[-2000:]}, "text": ""})
+            continue
         theirs = cache.get(case) or cache.put(case, box, box.try_case(case, lowers, "python"))
         ours = box.try_case(case, lowers, "halite")
         text = ""
@@ -417,6 +425,8 @@ def in_parallel(box, base, cases, a):
                     with open(f"{box.home}/chunk{n}", "w", encoding="utf-8") as f:
                         json.dump(try_chunk(box, base, part, a), f)
                     code = 0
+                except Exception:  # pylint: disable=broad-except
+                    traceback.print_exc()
                 finally:
                     os._exit(code)
             running[pid] = n

@@ -89,6 +89,8 @@ def run(work, lowers, upper, job, private_net=False, timeout=300):
         if init == 0:
             libc.prctl(1, signal.SIGKILL, 0, 0, 0)  # dies with its parent, and all of the namespace with it
             enter(f"{work}/root", lowers, upper, f"{work}/work")
+            with open("/proc/sys/kernel/ns_last_pid", "w", encoding="ascii") as f:
+                f.write("30000")  # so that a pid is no part of other numbers, which Salt takes for itself
             if private_net:
                 subprocess.run(["ip", "link", "set", "lo", "up"], check=False)
             worker = os.fork()
