@@ -421,18 +421,26 @@ func expandSources(v any) []string {
 
 // archiveTool runs a program as these functions do and returns its lines.
 func archiveTool(ctx context.Context, c *Call, cwd, template, runas any, args ...string) (any, error) {
-	r, err := archiveRun(ctx, c, cmdRequest{Cmd: Strings(args), Cwd: cwd, Template: template, Runas: runas, OutputLoglevel: "debug"})
+	inner, req := archiveRequest(c, cmdRequest{Cmd: Strings(args), Cwd: cwd, Template: template, Runas: runas, OutputLoglevel: "debug"})
+	text, err := runAndShow(ctx, inner, req)
 	if err != nil {
 		return nil, err
 	}
-	return Strings(pyLines(r.stdout, false)), nil
+	return Strings(pyLines(Str(text), false)), nil
 }
 
-func archiveRun(ctx context.Context, c *Call, req cmdRequest) (cmdResult, error) {
+// archiveRequest completes the request for an archiver, and gives the call it runs in.
+func archiveRequest(c *Call, req cmdRequest) (*Call, cmdRequest) {
 	inner := *c
 	inner.Direct = false
 	req.Rstrip, req.ResetSystemLocale, req.RedirectStderr, req.PythonShell, req.Kwargs = true, true, true, false, NewMap()
-	return runCommand(ctx, &inner, req)
+	req.Shell = defaultShell()
+	return &inner, req
+}
+
+func archiveRun(ctx context.Context, c *Call, req cmdRequest) (cmdResult, error) {
+	inner, req := archiveRequest(c, req)
+	return runCommand(ctx, inner, req)
 }
 
 type archiveTarArgs struct {

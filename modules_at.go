@@ -46,7 +46,7 @@ func atJobs(ctx context.Context, c *Call, tag any) (*List, error) {
 		if err != nil {
 			continue
 		}
-		code, err := runSaltTool(ctx, c, toolOptions{}, "at", "-c", strings.TrimSpace(id))
+		code, err := runSaltTool(ctx, c, toolOptions{}, which("at"), "-c", strings.TrimSpace(id))
 		if err != nil {
 			return nil, err
 		}
@@ -123,16 +123,16 @@ func atAt(ctx context.Context, c *Call, a atAtArgs) (any, error) {
 	if tag, ok := a.Kwargs.Get("tag"); ok {
 		stdin = "### SALT: " + Str(tag) + "\n" + stdin
 	}
-	r, err := runSaltTool(ctx, c, toolOptions{merge: true, stdin: stdin, runas: a.Kwargs.Value("runas")}, "at", args[0])
+	text, err := runTextWith(ctx, c, toolOptions{stdin: stdin, runas: a.Kwargs.Value("runas")}, which("at"), args[0])
 	if err != nil {
 		return nil, err
 	}
-	if strings.HasSuffix(r.stdout, "Garbled time") {
+	if strings.HasSuffix(text, "Garbled time") {
 		return NewMap("jobs", &List{}, "error", "invalid timespec"), nil
 	}
-	m := regexp.MustCompile(`(?m)^job (\d+)`).FindStringSubmatch(r.stdout)
+	m := regexp.MustCompile(`(?m)^job (\d+)`).FindStringSubmatch(text)
 	if m == nil {
-		return nil, ExecErrorf("at did not take the job: %s", r.stdout)
+		return nil, ExecErrorf("at did not take the job: %s", text)
 	}
 	n, _ := intText(m[1])
 	return atAtq(ctx, c, atTagArgs{Tag: n})
@@ -141,7 +141,7 @@ func atAt(ctx context.Context, c *Call, a atAtArgs) (any, error) {
 type atJobidArgs struct{ Jobid any }
 
 func atAtc(ctx context.Context, c *Call, a atJobidArgs) (any, error) {
-	r, err := runSaltTool(ctx, c, toolOptions{}, "at", "-c", Str(a.Jobid))
+	r, err := runSaltTool(ctx, c, toolOptions{}, which("at"), "-c", Str(a.Jobid))
 	if err != nil {
 		return nil, err
 	}

@@ -426,7 +426,7 @@ func startCommand(ctx context.Context, c *Call, p *program, req cmdRequest, cmd 
 		shellWord = req.PythonShell
 	}
 	state := NewMap("cwd", p.dir, "shell", shellWord, "stdout", int64(-1), "stderr", stderr,
-		"with_communicate", !req.noCommunicate, "timeout", req.Timeout, "bg", req.Bg)
+		"with_communicate", !req.noCommunicate, "timeout", req.Timeout, "bg", req.Bg, "close_fds", true)
 	return nil, ExecErrorf("Unable to run command '%s' with the context '%s', reason: %s", shown, Repr(state), start)
 }
 

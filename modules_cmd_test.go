@@ -91,7 +91,7 @@ func TestCmdErrors(t *testing.T) {
 		{"x", []any{"success_retcodes", "a"}, "ERROR executing 'cmd.run': success_retcodes must be a list of integers"},
 		{"echo x; exit 3", []any{"raise_err", true}, "ERROR: x"},
 		{"nosuchcommand", []any{"python_shell", false, "cwd", "/"}, "ERROR: Unable to run command '['nosuchcommand']' with the context " +
-			"'{'cwd': '/', 'shell': False, 'stdout': -1, 'stderr': -2, 'with_communicate': True, 'timeout': None, 'bg': False}', " +
+			"'{'cwd': '/', 'shell': False, 'stdout': -1, 'stderr': -2, 'with_communicate': True, 'timeout': None, 'bg': False, 'close_fds': True}', " +
 			"reason: [Errno 2] No such file or directory: 'nosuchcommand'"},
 	} {
 		kw := append([]any{"shell", "/bin/sh"}, tc.kw...)

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"unicode/utf8"
 )
 
 // tempPrefix begins the names of temporary files; only such are removed.
@@ -380,9 +381,17 @@ func diffFiles(ctx context.Context, c *Call, a getDiffArgs) (string, error) {
 	if a.ShowFilenames {
 		from, to = paths[0], paths[1]
 	}
-	one, _ := decodeText(texts[0], "")
-	two, _ := decodeText(texts[1], "")
-	return unifiedDiff(keepEnds(one), keepEnds(two), from, to), nil
+	return unifiedDiff(keepEnds(anyText(texts[0])), keepEnds(anyText(texts[1])), from, to), nil
+}
+
+// anyText reads bytes as UTF-8, or else as Latin-1, in which everything is text.
+func anyText(p []byte) string {
+	encoding := "utf-8"
+	if !utf8.Valid(p) {
+		encoding = "latin-1"
+	}
+	text, _ := decodeText(p, encoding)
+	return text
 }
 
 type fileMetaArgs struct {

@@ -214,14 +214,11 @@ func encodeText(s, encoding string) string {
 func commitEdit(path string, data []byte, backup any, inode bool) error {
 	if Truth(backup) {
 		name := path + Str(backup)
-		st, err := fileStat(path, true)
-		if err == nil {
-			err = copyKeeping(path, name)
+		keep := copyKeeping
+		if !inode {
+			keep = copyOwned
 		}
-		if err == nil {
-			err = os.Chown(name, int(st.Uid), int(st.Gid))
-		}
-		if err != nil {
+		if err := keep(path, name); err != nil {
 			return ExecErrorf("Unable to copy file '%s' to the backup file '%s'. Exception: %s", path, name, osErrorText(err))
 		}
 	}

@@ -473,7 +473,7 @@ func commentLine(_ context.Context, _ *Call, a commentLineArgs) (any, error) {
 		return false, nil
 	}
 	if Truth(a.Backup) {
-		if err := copyKeeping(path, path+Str(a.Backup)); err != nil {
+		if err := copyOwned(path, path+Str(a.Backup)); err != nil {
 			return nil, ExecErrorf("Exception: %s", osErrorText(err))
 		}
 	}
@@ -637,6 +637,18 @@ func copyKeeping(src, dst string) error {
 		return err
 	}
 	return os.Chtimes(dst, st.ModTime(), st.ModTime())
+}
+
+// copyOwned is copyKeeping, and the copy has the owner of the original.
+func copyOwned(src, dst string) error {
+	st, err := fileStat(src, true)
+	if err != nil {
+		return err
+	}
+	if err := copyKeeping(src, dst); err != nil {
+		return err
+	}
+	return os.Chown(dst, int(st.Uid), int(st.Gid))
 }
 
 // copyContents copies contents in place: shutil.copyfile.

@@ -439,7 +439,7 @@ func mountSwapon(ctx context.Context, c *Call, a swaponArgs) (any, error) {
 	if Truth(a.Priority) {
 		words = append(words, "-p", Str(a.Priority))
 	}
-	if _, err := runSaltTool(ctx, c, toolOptions{merge: true}, words...); err != nil {
+	if _, err := runText(ctx, c, words...); err != nil {
 		return nil, err
 	}
 	if st, ok := activeSwaps().Get(a.Name); ok {
@@ -452,7 +452,7 @@ func mountSwapoff(ctx context.Context, c *Call, a nameArgs) (any, error) {
 	if !activeSwaps().Has(a.Name) {
 		return nil, nil
 	}
-	if _, err := runSaltTool(ctx, c, toolOptions{merge: true}, "swapoff", a.Name); err != nil {
+	if _, err := runText(ctx, c, "swapoff", a.Name); err != nil {
 		return nil, err
 	}
 	return !activeSwaps().Has(a.Name), nil

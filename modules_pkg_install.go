@@ -466,7 +466,7 @@ func (m pkgCommon) uninstall(ctx context.Context, c *Call, a pkgRemoveArgs, purg
 		return nil, err
 	}
 	if !ok {
-		return nil, OtherErrorf("TypeError", "'NoneType' object is not iterable")
+		return nil, TypeErrorf("'NoneType' object is not iterable")
 	}
 	before, err := m.state(ctx, c, false)
 	if err != nil {

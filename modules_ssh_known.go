@@ -10,6 +10,7 @@ import (
 	"encoding/base64"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 )
 
@@ -166,11 +167,11 @@ func recvEntries(ctx context.Context, c *Call, a sshRecvArgs) ([]*Map, error) {
 	}
 	cmd = append(cmd, "-T", Str(a.Timeout), a.Hostname)
 	for try := 0; try < 5; try++ {
-		r, err := runSaltTool(ctx, c, toolOptions{}, cmd...)
+		text, err := runText(ctx, c, cmd...)
 		if err != nil {
 			return nil, err
 		}
-		entries, err := knownEntries(pyLines(r.stdout, false), "", a.FingerprintHashType)
+		entries, err := knownEntries(pyLines(text, false), "", a.FingerprintHashType)
 		if err != nil || len(entries) > 0 {
 			return entries, err
 		}
@@ -232,31 +233,52 @@ type sshRmKnownArgs struct {
 }
 
 // dropKnown removes the lines of a host, of one kind if enc is given.
-func dropKnown(path, host string, enc any) (int, error) {
+//
+// The result are the numbers of the lines, counted from one.
+func dropKnown(path, host string, enc any) ([]int, error) {
 	lines, err := fileLines(path)
 	if err != nil {
-		return 0, osError(err)
+		return nil, osError(err)
 	}
 	var out []string
-	for _, line := range lines {
+	var dropped []int
+	for i, line := range lines {
 		names, kind, _, ok := knownHostLine(line)
 		if ok && namesHost(names, host) && (enc == nil || kind == Str(enc)) {
+			dropped = append(dropped, i+1)
 			continue
 		}
 		out = append(out, line)
 	}
-	removed := len(lines) - len(out)
-	if removed == 0 {
-		return 0, nil
+	if len(dropped) == 0 {
+		return nil, nil
 	}
-	text := strings.Join(out, "\n")
+	if err := replaceKnown(path, out); err != nil {
+		return nil, ExecErrorf("Couldn't remove old entry(ies) from known hosts file: '%s'", osErrorText(err))
+	}
+	return dropped, nil
+}
+
+// replaceKnown writes a known_hosts file anew; what it held goes to its name
+// with .old, where ssh-keygen keeps it too.
+func replaceKnown(path string, lines []string) error {
+	old, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := writeFileAtomic(path+".old", old, 0o644); err != nil {
+		return err
+	}
+	text := strings.Join(lines, "\n")
 	if text != "" {
 		text += "\n"
 	}
-	if err := replaceSystemFile(path, []byte(text), 0o600); err != nil {
-		return 0, ExecErrorf("Couldn't remove old entry(ies) from known hosts file: '%s'", osErrorText(err))
-	}
-	return removed, nil
+	return replaceSystemFile(path, []byte(text), 0o600)
+}
+
+// retained is ssh-keygen's word on a file that it changed.
+func retained(path string) string {
+	return path + " updated.\nOriginal contents retained as " + path + ".old"
 }
 
 func sshRmKnownHost(_ context.Context, _ *Call, a sshRmKnownArgs) (any, error) {
@@ -271,13 +293,17 @@ func sshRmKnownHost(_ context.Context, _ *Call, a sshRmKnownArgs) (any, error) {
 		return NewMap("status", "error", "error", "Known hosts file "+path+" does not exist"), nil
 	}
 	host := sshHostname(Str(a.Hostname), a.Port)
-	n, err := dropKnown(path, host, nil)
+	dropped, err := dropKnown(path, host, nil)
 	if err != nil {
 		return nil, err
 	}
 	comment := "Host " + host + " not found in " + path
-	if n > 0 {
-		comment = path + " updated."
+	if len(dropped) > 0 {
+		comment = ""
+		for _, n := range dropped {
+			comment += "# Host " + host + " found: line " + strconv.Itoa(n) + "\n"
+		}
+		comment += retained(path)
 	}
 	return NewMap("status", "removed", "comment", comment), keepOwner(path, a.User)
 }
@@ -344,6 +370,9 @@ func sshSetKnownHost(ctx context.Context, c *Call, a sshSetKnownArgs) (any, erro
 		}
 	} else {
 		fresh = []*Map{NewMap("hostname", host, "enc", a.Enc, "key", a.Key)}
+		if !a.HashKnownHosts && Truth(a.Port) {
+			fresh[0].Set("port", a.Port)
+		}
 	}
 	path, problem := knownHostsFile(a.Config, a.User)
 	if problem != nil {
@@ -373,15 +402,15 @@ func sshSetKnownHost(ctx context.Context, c *Call, a sshSetKnownArgs) (any, erro
 		if !a.HashKnownHosts && !strings.Contains(name, ":") {
 			name = sshHostname(name, a.Port)
 		}
-		if a.HashKnownHosts && !strings.HasPrefix(name, "|1|") {
-			if name, err = freshHash(name); err != nil {
-				return nil, err
-			}
-		}
 		text += name + " " + Str(e.Value("enc")) + " " + Str(e.Value("key")) + "\n"
 	}
 	if err := replaceSystemFile(path, []byte(text), 0o600); err != nil {
 		return nil, ExecErrorf("Couldn't append to known hosts file: '%s'", osErrorText(err))
+	}
+	if a.HashKnownHosts {
+		if err := hashKnownNames(path); err != nil {
+			return nil, err
+		}
 	}
 	return NewMap("status", "updated", "old", entryList(stored), "new", entryList(fresh)), keepOwner(path, a.User)
 }
@@ -404,9 +433,20 @@ func sshHashKnownHosts(_ context.Context, _ *Call, a sshHashArgs) (any, error) {
 	if problem != nil {
 		return problem, nil
 	}
+	if !isFile(path) {
+		return NewMap("status", "error", "error", "Known hosts file "+path+" does not exist"), nil
+	}
+	if err := hashKnownNames(path); err != nil {
+		return nil, err
+	}
+	return NewMap("status", "updated", "comment", retained(path)), keepOwner(path, a.User)
+}
+
+// hashKnownNames hashes all names of a known_hosts file that are not hashed.
+func hashKnownNames(path string) error {
 	lines, err := fileLines(path)
 	if err != nil {
-		return NewMap("status", "error", "error", "Known hosts file "+path+" does not exist"), nil
+		return osError(err)
 	}
 	var out []string
 	for _, line := range lines {
@@ -418,13 +458,13 @@ func sshHashKnownHosts(_ context.Context, _ *Call, a sshHashArgs) (any, error) {
 		for _, name := range strings.Split(names, ",") {
 			hash, err := freshHash(name)
 			if err != nil {
-				return nil, err
+				return err
 			}
 			out = append(out, strings.Replace(line, names, hash, 1))
 		}
 	}
-	if err := replaceSystemFile(path, []byte(strings.Join(out, "\n")+"\n"), 0o600); err != nil {
-		return nil, osError(err)
+	if err := replaceKnown(path, out); err != nil {
+		return osError(err)
 	}
-	return NewMap("status", "updated", "comment", path+" updated."), keepOwner(path, a.User)
+	return nil
 }

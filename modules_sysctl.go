@@ -313,16 +313,16 @@ func loadedNames() ([]string, error) {
 	return sortedSet(names), err
 }
 
-func kmodConf() string {
-	if systemdRuns() {
+func kmodConf(c *Call) string {
+	if c.Grains.Has("systemd") {
 		return "/etc/modules-load.d/salt_managed.conf"
 	}
 	return "/etc/modules"
 }
 
-func persistentModules() []string {
+func persistentModules(c *Call) []string {
 	var out []string
-	_ = scanLines(kmodConf(), func(line string) bool {
+	_ = scanLines(kmodConf(c), func(line string) bool {
 		if f := strings.Fields(line); len(f) > 0 && !strings.HasPrefix(f[0], "#") {
 			out = append(out, f[0])
 		}
@@ -335,9 +335,9 @@ type kmodListArgs struct {
 	OnlyPersist bool `def:"False"`
 }
 
-func kmodModList(_ context.Context, _ *Call, a kmodListArgs) (any, error) {
+func kmodModList(_ context.Context, c *Call, a kmodListArgs) (any, error) {
 	if a.OnlyPersist {
-		return Strings(persistentModules()), nil
+		return Strings(persistentModules(c)), nil
 	}
 	names, err := loadedNames()
 	return Strings(names), err
@@ -385,8 +385,8 @@ func kmodLoad(ctx context.Context, c *Call, a kmodLoadArgs) (any, error) {
 	}
 	changed := difference(after, before)
 	name, _, _ := strings.Cut(strings.TrimSpace(a.Mod), " ")
-	if a.Persist && name != "" && !hasString(persistentModules(), name) && hasString(kernelModules(), name) {
-		lines, _ := fileLines(kmodConf())
+	if a.Persist && name != "" && !hasString(persistentModules(c), name) && hasString(kernelModules(), name) {
+		lines, _ := fileLines(kmodConf(c))
 		done := false
 		for i, line := range lines {
 			if strings.TrimSpace(strings.TrimLeft(line, "#\t ")) == strings.TrimSpace(a.Mod) && strings.HasPrefix(line, "#") {
@@ -396,7 +396,7 @@ func kmodLoad(ctx context.Context, c *Call, a kmodLoadArgs) (any, error) {
 		if !done {
 			lines = append(lines, a.Mod)
 		}
-		if err := replaceSystemFile(kmodConf(), []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
+		if err := replaceSystemFile(kmodConf(c), []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
 			return nil, osError(err)
 		}
 		changed = append(changed, name)
@@ -431,8 +431,8 @@ func kmodRemove(ctx context.Context, c *Call, a kmodRemoveArgs) (any, error) {
 		return nil, err
 	}
 	changed := difference(before, after)
-	if a.Persist && hasString(persistentModules(), a.Mod) {
-		lines, _ := fileLines(kmodConf())
+	if a.Persist && hasString(persistentModules(c), a.Mod) {
+		lines, _ := fileLines(kmodConf(c))
 		var out []string
 		for _, line := range lines {
 			if f := strings.Fields(line); len(f) > 0 && f[0] == a.Mod {
@@ -443,7 +443,7 @@ func kmodRemove(ctx context.Context, c *Call, a kmodRemoveArgs) (any, error) {
 			}
 			out = append(out, line)
 		}
-		if err := replaceSystemFile(kmodConf(), []byte(strings.Join(out, "\n")+"\n"), 0o644); err != nil {
+		if err := replaceSystemFile(kmodConf(c), []byte(strings.Join(out, "\n")+"\n"), 0o644); err != nil {
 			return nil, osError(err)
 		}
 		changed = append(changed, a.Mod)

@@ -4,6 +4,7 @@ package main
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
@@ -14,22 +15,24 @@ func systemModule() Module {
 	return Module{
 		Doc: "Set clock and name of this box; stop or restart it.",
 		Funcs: Funcs{
-			"halt":                 {run: systemCommand("halt"), doc: "Halt the box."},
-			"poweroff":             {run: systemCommand("poweroff"), doc: "Power the box off."},
-			"init":                 {run: systemInit, doc: "Change the runlevel."},
-			"reboot":               {run: systemReboot, doc: "Restart the box now or at a time, in minutes or as hh:mm."},
-			"shutdown":             {run: systemShutdown, doc: "Shut the box down now or at a time."},
-			"get_system_time":      {run: systemGet("03:04:05 PM"), doc: "Return the time of day. utc_offset is like -0600.\n\nCLI Example:\n\n    salt '*' system.get_system_time"},
-			"get_system_date":      {run: systemGet("Mon 01/02/2006"), doc: "Return the date."},
-			"get_system_date_time": {run: systemGet("2006-01-02 15:04:05"), doc: "Return date and time."},
-			"set_system_time":      {run: systemSetTime, doc: "Set the time of day."},
-			"set_system_date":      {run: systemSetDate, doc: "Set the date."},
-			"set_system_date_time": {run: systemSetDateTime, doc: "Set date and time; what is not given stays."},
-			"has_settable_hwclock": {run: systemHasHwclock, doc: "Say whether the hardware clock can be set."},
-			"get_computer_desc":    {run: systemGetDesc, doc: "Return the description of this box in /etc/machine-info."},
-			"set_computer_desc":    {run: systemSetDesc, doc: "Set the description of this box."},
-			"get_computer_name":    {run: systemGetName, doc: "Return the host name."},
-			"set_computer_name":    {run: systemSetName, doc: "Set the host name."},
+			"halt":                          {run: systemCommand("halt"), doc: "Halt the box."},
+			"poweroff":                      {run: systemCommand("poweroff"), doc: "Power the box off."},
+			"init":                          {run: systemInit, doc: "Change the runlevel."},
+			"reboot":                        {run: systemReboot, doc: "Restart the box now or at a time, in minutes or as hh:mm."},
+			"shutdown":                      {run: systemShutdown, doc: "Shut the box down now or at a time."},
+			"get_system_time":               {run: systemGet("03:04:05 PM"), doc: "Return the time of day. utc_offset is like -0600.\n\nCLI Example:\n\n    salt '*' system.get_system_time"},
+			"get_reboot_required_witnessed": {run: systemRebootWitnessed, doc: "Say whether somebody noted that this box needs a reboot."},
+			"set_reboot_required_witnessed": {run: systemWitnessReboot, doc: "Note that this box needs a reboot; the note lasts until then."},
+			"get_system_date":               {run: systemGet("Mon 01/02/2006"), doc: "Return the date."},
+			"get_system_date_time":          {run: systemGet("2006-01-02 15:04:05"), doc: "Return date and time."},
+			"set_system_time":               {run: systemSetTime, doc: "Set the time of day."},
+			"set_system_date":               {run: systemSetDate, doc: "Set the date."},
+			"set_system_date_time":          {run: systemSetDateTime, doc: "Set date and time; what is not given stays."},
+			"has_settable_hwclock":          {run: systemHasHwclock, doc: "Say whether the hardware clock can be set."},
+			"get_computer_desc":             {run: systemGetDesc, doc: "Return the description of this box in /etc/machine-info."},
+			"set_computer_desc":             {run: systemSetDesc, doc: "Set the description of this box."},
+			"get_computer_name":             {run: systemGetName, doc: "Return the host name."},
+			"set_computer_name":             {run: systemSetName, doc: "Set the host name."},
 		},
 	}
 }
@@ -259,4 +262,19 @@ type computerNameArgs struct{ Hostname any }
 
 func systemSetName(ctx context.Context, c *Call, a computerNameArgs) (any, error) {
 	return c.Run(ctx, "network.mod_hostname", a.Hostname)
+}
+
+// rebootWitness is the note that this box needs a reboot.
+const rebootWitness = "/var/volatile/tmp/salt/reboot_witnessed"
+
+func systemRebootWitnessed(context.Context, *Call, noArgs) (any, error) {
+	_, err := os.Stat(rebootWitness)
+	return err == nil, nil
+}
+
+func systemWitnessReboot(context.Context, *Call, noArgs) (any, error) {
+	if err := os.MkdirAll(filepath.Dir(rebootWitness), 0o755); err != nil {
+		return false, nil
+	}
+	return os.WriteFile(rebootWitness, nil, 0o644) == nil, nil
 }

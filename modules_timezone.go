@@ -165,7 +165,7 @@ func timezoneSetZone(ctx context.Context, c *Call, a timezoneArgs) (any, error) 
 		return nil, err
 	}
 	if which("timedatectl") != "" {
-		if _, err := runSaltTool(ctx, c, toolOptions{merge: true}, "timedatectl", "set-timezone", a.Timezone); err != nil {
+		if _, err := runText(ctx, c, "timedatectl", "set-timezone", a.Timezone); err != nil {
 			return nil, err
 		}
 	}

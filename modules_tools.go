@@ -77,7 +77,13 @@ func runAllOK(ctx context.Context, c *Call, args ...string) (bool, error) {
 
 // runText is cmd.run: what a program wrote, both outputs together.
 func runText(ctx context.Context, c *Call, args ...string) (string, error) {
-	inner, req := toolRequest(c, toolOptions{merge: true}, args)
+	return runTextWith(ctx, c, toolOptions{}, args...)
+}
+
+// runTextWith is runText with more options.
+func runTextWith(ctx context.Context, c *Call, o toolOptions, args ...string) (string, error) {
+	o.merge = true
+	inner, req := toolRequest(c, o, args)
 	text, err := runAndShow(ctx, inner, req)
 	if err != nil {
 		return "", err

@@ -52,7 +52,7 @@ log_file: {home}/log
 IGNORED = [
     r"/var/log", r"/var/cache/(apt|man|ldconfig|debconf)", r"/var/lib/apt/(lists|periodic)", r"/etc/ld\.so\.cache", r"/root/\.cache",
     r"/var/lib/dpkg/(lock.*|triggers/Lock|available-old|status-old|.*\.dpkg-.*)", r"/var/lib/apt/extended_states", r"__pycache__",
-    r"/etc/\.pwd\.lock", r"/usr/share/(info/dir|man)", r"\.git/(index|logs)", r"/var/lib/systemd/deb-systemd.*", r"/usr/lib/locale/locale-archive",
+    r"/etc/\.pwd\.lock", r"/run/(lvm|lock)", r"/etc/lvm/(archive|backup|cache)", r"/usr/share/(info/dir|man)", r"\.git/(index|logs)", r"/var/lib/systemd/deb-systemd.*", r"/usr/lib/locale/locale-archive",
 ]
 
 
@@ -280,7 +280,9 @@ def compare(case, box, lowers, theirs, ours):
     }
     for path in sorted(set(theirs["effects"]) | set(ours["effects"])):
         before = box.below(path, lowers)
-        pairs[path] = tuple(masked(r["effects"].get(path, before), case, box) for r in (theirs, ours))
+        name = masked(path, case, box)
+        both = pairs.get(name, ("", ""))
+        pairs[name] = tuple(old + masked(r["effects"].get(path, before), case, box) for old, r in zip(both, (theirs, ours)))
     for name, (a, b) in pairs.items():
         if a != b:
             found[name] = "\n".join(list(difflib.unified_diff(a.splitlines(), b.splitlines(), "python", "halite", lineterm="", n=1))[2:])
@@ -291,26 +293,29 @@ class Cache:
     """Python's answers from run to run: they change only with the case and the base."""
 
     def __init__(self, path):
-        self.path, self.known = path, {}
+        self.path = path
         with open(f"{HERE}/base.sh", encoding="utf-8") as f:
             self.base = CONFIG + f.read()
-        if path and os.path.exists(path):
-            with open(path, encoding="utf-8") as f:
-                self.known = dict(json.loads(line) for line in f)
+        if path:
+            os.makedirs(path, exist_ok=True)
 
-    def key(self, case):
+    def file(self, case):
         facts = {k: v for k, v in case.items() if k not in ("mask", "differs", "unordered")}
-        return hashlib.sha256(json.dumps([self.base, case.set, facts], sort_keys=True).encode()).hexdigest()
+        return f"{self.path}/{hashlib.sha256(json.dumps([self.base, case.set, facts], sort_keys=True).encode()).hexdigest()}"
 
     def get(self, case):
-        return self.known.get(self.key(case)) if self.path else None
+        if not self.path or not os.path.exists(self.file(case)):
+            return None
+        with open(self.file(case), encoding="utf-8") as f:
+            return json.load(f)
 
     def put(self, case, box, answer):
         if self.path:
             for name in ("out", "err", "see"):
                 answer[name] = answer[name].replace(box.home, "HOME")
-            with open(self.path, "a", encoding="utf-8") as f:
-                print(json.dumps([self.key(case), answer]), file=f)
+            with open(f"{self.file(case)}.{os.getpid()}", "w", encoding="utf-8") as f:
+                json.dump(answer, f)
+            os.rename(f.name, self.file(case))
         return answer
 
 
@@ -363,7 +368,7 @@ def main():
     parser.add_argument("-v", action="store_true", help="print both answers of each case")
     parser.add_argument("--coverage", action="store_true", help="only tell what the cases cover")
     parser.add_argument("--halite", default=os.environ.get("HALITE", "./halite"))
-    parser.add_argument("--cache", metavar="FILE", help="keep Python's answers there, and use those that are there")
+    parser.add_argument("--cache", metavar="DIR", help="keep Python's answers there, and use those that are there")
     parser.add_argument("-j", type=int, default=4, help="so many cases at a time")
     a = parser.parse_args()
     modules = a.modules or sorted(n[:-5] for n in os.listdir(f"{HERE}/cases") if n.endswith(".yaml"))
