@@ -3,7 +3,8 @@
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unreleased)
 # Functions aligned to 8 bytes instead of 32: 0.2 MB less.
 LDFLAGS  = -s -w -funcalign=8 -X main.version=$(VERSION)
-GOBUILD  = CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)'
+# HTTP/2 stays out, 0.5 MB that nothing here asks for.
+GOBUILD  = CGO_ENABLED=0 go build -trimpath -tags nethttpomithttp2 -ldflags '$(LDFLAGS)'
 MAX_SIZE = 20000000
 # name:GOARCH:variable for the processor
 TARGETS  = amd64:amd64: arm64:arm64: armv5:arm:GOARM=5 armv7:arm:GOARM=7 \
