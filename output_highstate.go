@@ -524,6 +524,11 @@ func compressIDs(data *Map) *Map {
 				joined.Set(name, info.Clone())
 				continue
 			}
+			for _, k := range []string{"__run_num__", "duration", "start_time"} {
+				if !first.Has(k) || !info.Has(k) { // a state that never began: nothing is joined
+					return data
+				}
+			}
 			joinState(first, info)
 		}
 		out.Set(host, joined)

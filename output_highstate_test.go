@@ -51,3 +51,26 @@ func TestHighstateAsRecorded(t *testing.T) {
 		}
 	}
 }
+
+// TestHighstateModes compares generated reports, times included, with what Salt
+// prints of them in every mode and with every switch.
+func TestHighstateModes(t *testing.T) {
+	src, err := os.ReadFile("testdata/output/reports.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases, err := DecodeJSON(src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, item := range toItems(cases) {
+		c := item.(*Map)
+		o := newOutputOptions(NewOptions(c.Map("config").Clone()), false)
+		o.Color = c.Value("color") == true
+		text, err := Output("highstate", c.Value("data"), o)
+		if err != nil || text != c.Str("text") {
+			t.Errorf("%s with %s: %v\n%s", c.Str("name"), Str(c.Value("config")), err,
+				unifiedDiff(keepEnds(c.Str("text")+"\n"), keepEnds(text+"\n"), "want", "got"))
+		}
+	}
+}
