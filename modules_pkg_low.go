@@ -13,8 +13,8 @@ func dpkgModule() Module {
 	m := pkgCommon{aptManager{}}
 	return Module{
 		Doc: "Ask dpkg.",
-		Virtual: func(context.Context, *Call) (bool, string) {
-			return which("dpkg-query") != "", "The dpkg execution module cannot be loaded: only works on Debian family systems."
+		Virtual: func(_ context.Context, c *Call) (bool, string) {
+			return boxHas(c, "Debian") && which("dpkg-query") != "", "The dpkg execution module cannot be loaded: only works on Debian family systems."
 		},
 		Funcs: Funcs{
 			"bin_pkg_info": {run: lowpkgFile(lowpkgDebInfo), pyname: "bin_pkg_info", doc: "Return name, version and architecture of a package file, which may be a salt:// URL."},

@@ -13,8 +13,7 @@ func rpmLowModule() Module {
 	return Module{
 		Doc: "Ask the database of rpm and package files.",
 		Virtual: func(_ context.Context, c *Call) (bool, string) {
-			family := grain(c, "os_family")
-			return which("rpm") != "" && (family == "RedHat" || family == "Suse"), "The rpm execution module failed to load: only available on redhat/suse type systems or amazon, xcp, xenserver, virtuozzolinux, virtuozzo, issabel pbx or openeuler."
+			return boxHas(c, "RedHat", "Suse") && which("rpm") != "", "The rpm execution module failed to load: only available on redhat/suse type systems or amazon, xcp, xenserver, virtuozzolinux, virtuozzo, issabel pbx or openeuler."
 		},
 		Funcs: rpmLowFuncs().with(Funcs{
 			"bin_pkg_info": {run: lowpkgFile(rpmBinPkgInfo), pyname: "bin_pkg_info", doc: "Return name, version and architecture of a package file, which may be a salt:// URL."},

@@ -18,15 +18,21 @@ func runitServiceModule() Module {
 			return which("sv") != "" && (grain(c, "init") == "runit" || grain(c, "os") == "Void"), "Runit not available.  Please install sv"
 		},
 		Funcs: serviceFuncs(s).with(Funcs{
-			"full_restart":     {run: serviceCommon{s}.action("restart"), doc: "Restart a service."},
-			"status_autostart": {run: s.autostart, doc: "Say whether a service is started by its supervisor."},
-			"remove":           {run: s.remove, doc: "Stop a service and take it out of the supervised ones."},
-			"show":             {run: s.show, doc: "Return state and paths of a service."},
+			"full_restart":        {run: s.fullRestart, doc: "Restart a service; tells nothing."},
+			"get_svc_broken_path": {run: s.broken, doc: "List what is in the supervised directory and is no service."},
+			"get_svc_avail_path":  {run: s.availPath, doc: "List the directories of services that can be enabled."},
+			"get_svc_alias":       {run: s.aliases, doc: "Return the services that links stand for, with these links."},
+			"status_autostart":    {run: s.autostart, doc: "Say whether a service is started by its supervisor."},
+			"remove":              {run: s.remove, doc: "Stop a service and take it out of the supervised ones."},
+			"show":                {run: s.show, doc: "Return state and paths of a service."},
 		}),
 	}
 }
 
 type runitServices struct{}
+
+// runitAvailable is where services wait to be enabled.
+const runitAvailable = "/etc/sv"
 
 func (runitServices) dir() string {
 	for _, d := range []string{"/service", "/var/service", "/etc/service"} {
@@ -56,7 +62,7 @@ func (s runitServices) find() (enabled, all map[string]string) {
 			}
 		}
 	}
-	files, _ := filepath.Glob("/etc/sv/*")
+	files, _ := filepath.Glob(runitAvailable + "/*")
 	for _, f := range files {
 		if _, ok := all[filepath.Base(f)]; !ok && isRunit(f) {
 			all[filepath.Base(f)] = f
@@ -126,6 +132,9 @@ func (s runitServices) setEnabled(ctx context.Context, c *Call, name string, on 
 		}
 		return true, nil
 	}
+	if aliases, err := s.aliases(ctx, c, noArgs{}); err != nil || aliases.(*Map).Has(name) {
+		return false, err // the alias is what can be enabled
+	}
 	if !there {
 		return false, nil
 	}
@@ -159,6 +168,47 @@ func (s runitServices) setEnabled(ctx context.Context, c *Call, name string, on 
 		}
 	}
 	return false, os.Remove(link)
+}
+
+func (s runitServices) fullRestart(ctx context.Context, c *Call, a nameArgs) (any, error) {
+	_, err := s.act(ctx, c, a.Name, "restart")
+	return nil, err
+}
+
+type runitBrokenArgs struct {
+	Name string `def:"'*'"`
+}
+
+func (s runitServices) broken(_ context.Context, _ *Call, a runitBrokenArgs) (any, error) {
+	if s.dir() == "" {
+		return nil, ExecErrorf("Could not find service directory.")
+	}
+	files, err := filepath.Glob(filepath.Join(s.dir(), a.Name))
+	out := &List{}
+	for _, f := range files {
+		if !isRunit(f) {
+			out.Append(f)
+		}
+	}
+	return out, err
+}
+
+func (runitServices) availPath(context.Context, *Call, noArgs) (any, error) {
+	if !isDir(runitAvailable) {
+		return &List{}, nil
+	}
+	return NewList(runitAvailable), nil
+}
+
+func (runitServices) aliases(context.Context, *Call, noArgs) (any, error) {
+	out := &Map{}
+	files, _ := filepath.Glob(runitAvailable + "/*")
+	for _, f := range files {
+		if target, err := os.Readlink(f); err == nil {
+			appendTo(out, filepath.Base(target), f)
+		}
+	}
+	return out, nil
 }
 
 func (s runitServices) autostart(_ context.Context, _ *Call, a nameArgs) (any, error) {

@@ -11,7 +11,6 @@ import (
 
 func systemdServiceModule() Module {
 	s := systemdServices{}
-	c := serviceCommon{s}
 	return Module{
 		Doc: "Manage services and other units of systemd.",
 		Virtual: func(_ context.Context, c *Call) (bool, string) {
@@ -43,7 +42,7 @@ func systemdServiceModule() Module {
 			"systemctl_reload": {run: s.daemonReload, doc: "Let systemd read the files of its units again."},
 			"firstboot":        {run: s.firstboot, doc: "Set locale, keymap, timezone, hostname or machine id of a new system."},
 			"offline":          {run: func(context.Context, *Call, noArgs) (any, error) { return !systemdRuns(), nil }, doc: "Say whether systemd does not run here."},
-			"status":           {run: c.status, doc: "Say whether a service runs; with a glob, of all services that match."},
+			"status":           {run: s.status, doc: "Say whether a service runs; with a glob, of all services that match."},
 		}),
 	}
 }
@@ -205,6 +204,11 @@ func (s systemdServices) stop(ctx context.Context, c *Call, a systemdStopArgs) (
 	return runOK(ctx, c, systemctl(c, systemctlOptions{scope: true, noBlock: noBlock}, a.Name, "stop")...)
 }
 
+// status is that of all providers, except that sig does not matter here.
+func (s systemdServices) status(ctx context.Context, c *Call, a serviceStatusArgs) (any, error) {
+	return serviceCommon{s}.status(ctx, c, serviceStatusArgs{Name: a.Name})
+}
+
 func (s systemdServices) act(ctx context.Context, c *Call, name, action string) (bool, error) {
 	return runOK(ctx, c, systemctl(c, systemctlOptions{scope: true}, name, action)...)
 }
@@ -259,7 +263,7 @@ func (s systemdServices) getAll(_ context.Context, _ *Call, a rootArgs) (any, er
 }
 
 func scriptEnabled(root, name string) bool {
-	links, _ := filepath.Glob(root + "/etc/rc[2345S].d/S[0-9][0-9]" + globQuote(name))
+	links, _ := filepath.Glob(root + "/etc/rc[2345].d/S[0-9][0-9]" + globQuote(name))
 	return len(links) > 0
 }
 
