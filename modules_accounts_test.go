@@ -157,6 +157,28 @@ func TestCronTabsKeepWhatIsNotOurs(t *testing.T) {
 	}
 }
 
+// What uci itself makes of such files.
+func TestUciReadsWhatUciReads(t *testing.T) {
+	for text, want := range map[string]string{
+		"c interface lan\no a \"x\\\"y\"\n l b 1 # why\n\tlist b 'two\nlines'": "\nconfig interface 'lan'\n\toption a 'x\"y'\n\tlist b '1'\n\tlist b 'two\nlines'\n\n",
+		"config rule r\n option a line\\\nbreak; option b c#d\n option a ''":        "\nconfig rule 'r'\n\toption b 'c'\n\n",
+		"package x\nconfig z q\noption a 1\nconfig y\nconfig z q\noption a 2":       "\nconfig z 'q'\n\toption a '2'\n\nconfig y\n\n",
+		"config z\noption a 1\nlist a 2": "\nconfig z\n\tlist a '1'\n\tlist a '2'\n\n",
+	} {
+		sections, err := parseUci(text)
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+		} else if got := uciText(sections); got != want {
+			t.Errorf("%q is read as %q, want %q", text, got, want)
+		}
+	}
+	for _, bad := range []string{"config a b-c", "config a b c", "config a\noption x-y 1", "config a\noption x 1 2", "option x 1", "config a b\nconfig c b", "config", "conf a", "config a 'b", "package a.b"} {
+		if _, err := parseUci(bad); err == nil {
+			t.Errorf("%q is taken", bad)
+		}
+	}
+}
+
 func TestUciFilesAreReadAndWritten(t *testing.T) {
 	dir := t.TempDir()
 	writeFiles(t, dir, map[string]string{"network": "# c\nconfig interface 'lan'\n\toption proto static\n\tlist dns '1.1.1.1'\n\tlist dns \"8.8.8.8\"\n\nconfig route\n\toption target '10.0.0.0/8'\n"})

@@ -602,9 +602,9 @@ func filePatch(ctx context.Context, c *Call, a patchArgs) (any, error) {
 		return false
 	}
 	if !has(func(w string) bool { return w == "-N" || w == "--forward" }) {
-		words = append(words, "--forward")
+		words = append(words, "-N")
 	}
-	if !has(func(w string) bool {
+	if !isBusybox(tool) && !has(func(w string) bool {
 		return w == "-r" || strings.HasPrefix(w, "-r ") || strings.HasPrefix(w, "--reject-file")
 	}) {
 		words = append(words, "--reject-file=-")
@@ -613,12 +613,18 @@ func filePatch(ctx context.Context, c *Call, a patchArgs) (any, error) {
 	if isDir(a.Originalfile) {
 		words = append(words, "-d", a.Originalfile)
 		if !has(func(w string) bool { return strings.HasPrefix(w, "-p") || strings.HasPrefix(w, "--strip=") }) {
-			words = append(words, "--strip=0")
+			words = append(words, "-p0")
 		}
 	} else {
 		words = append(words, a.Originalfile)
 	}
 	return c.RunKw(ctx, "cmd.run_all", []any{Strings(words)}, NewMap("python_shell", false))
+}
+
+// isBusybox says whether a program is busybox, whose tools know only short options.
+func isBusybox(path string) bool {
+	real, err := filepath.EvalSymlinks(path)
+	return err == nil && filepath.Base(real) == "busybox"
 }
 
 // copyKeeping copies contents, mode and times: shutil.copy2.

@@ -64,89 +64,229 @@ func (o *uciOption) value() any {
 
 // parseUci reads a package. The error names the line.
 func parseUci(text string) ([]*uciSection, error) {
-	var out []*uciSection
-	for n, line := range pyLines(text, false) {
-		words, err := uciWords(line)
+	sc := &uciScanner{text: text, line: 1}
+	var p uciPackage
+	for {
+		words, at, err := sc.statement()
+		if err == nil && words == nil {
+			return p.sections, nil
+		}
+		if err == nil {
+			err = p.add(words)
+		}
 		if err != nil {
-			return nil, ExecErrorf("line %d: %s", n+1, err)
-		}
-		if len(words) == 0 {
-			continue
-		}
-		bad := ExecErrorf("line %d: %s is not understood", n+1, Repr(strings.TrimSpace(line)))
-		switch words[0] {
-		case "package":
-		case "config":
-			if len(words) < 2 || len(words) > 3 {
-				return nil, bad
-			}
-			s := &uciSection{kind: words[1]}
-			if len(words) == 3 {
-				s.name = words[2]
-			}
-			out = append(out, s)
-		case "option", "list":
-			if len(words) != 3 || len(out) == 0 {
-				return nil, bad
-			}
-			s := out[len(out)-1]
-			o := s.find(words[1])
-			switch {
-			case o == nil:
-				s.options = append(s.options, uciOption{words[1], []string{words[2]}, words[0] == "list"})
-			case words[0] == "list":
-				o.values, o.list = append(o.values, words[2]), true
-			default:
-				o.values, o.list = []string{words[2]}, false
-			}
-		default:
-			return nil, bad
+			return nil, ExecErrorf("line %d: %s", at, err)
 		}
 	}
-	return out, nil
 }
 
-// uciWords splits a line into words with quotes of both kinds; # begins a comment.
-func uciWords(line string) ([]string, error) {
-	var words []string
-	var cur strings.Builder
-	in := false
-	for i := 0; i < len(line); i++ {
-		switch ch := line[i]; {
-		case ch == '\'' || ch == '"':
-			end := i + 1
-			for end < len(line) && line[end] != ch {
-				if ch == '"' && line[end] == '\\' && end+1 < len(line) {
-					end++
-				}
-				cur.WriteByte(line[end])
-				end++
-			}
-			if end >= len(line) {
-				return nil, ExecErrorf("a quote has no end")
-			}
-			i, in = end, true
-		case ch == '\\' && i+1 < len(line):
-			i++
-			cur.WriteByte(line[i])
-			in = true
-		case ch == ' ' || ch == '\t':
-			if in {
-				words = append(words, cur.String())
-				cur.Reset()
-				in = false
-			}
-		case ch == '#' && !in:
-			return words, nil
-		default:
-			cur.WriteByte(ch)
-			in = true
+// uciKeyword is the word of a statement, which may be its first letter.
+func uciKeyword(word string) string {
+	for _, k := range []string{"package", "config", "option", "list"} {
+		if word == k || word == k[:1] {
+			return k
 		}
 	}
-	if in {
-		words = append(words, cur.String())
+	return ""
+}
+
+// uciPackage is a package that is being read, with the section that options go into.
+type uciPackage struct {
+	sections []*uciSection
+	open     *uciSection
+}
+
+// add adds what one statement says.
+func (p *uciPackage) add(words []string) error {
+	args := words[1:]
+	keyword := uciKeyword(words[0])
+	most := 2
+	if keyword == "package" {
+		most = 1
 	}
-	return words, nil
+	switch {
+	case keyword == "":
+		return ExecErrorf("%s is no keyword of uci", Repr(words[0]))
+	case len(args) == 0 || args[0] == "":
+		return ExecErrorf("%s needs more words", keyword)
+	case len(args) > most && strings.Join(args[most:], "") != "":
+		return ExecErrorf("%s has too many words", keyword)
+	}
+	args = append(args, "")
+	switch keyword {
+	case "package":
+		return usableUciName(strings.ReplaceAll(args[0], "-", "_"))
+	case "config":
+		return p.section(args[0], args[1])
+	}
+	if p.open == nil {
+		return ExecErrorf("%s stands before the first section", keyword)
+	}
+	if err := usableUciName(args[0]); err != nil {
+		return err
+	}
+	p.open.put(args[0], args[1], keyword == "list")
+	return nil
+}
+
+// section opens a section; one of a name that was there goes on.
+func (p *uciPackage) section(kind, name string) error {
+	if err := usableUciType(kind); err != nil {
+		return err
+	}
+	if name != "" {
+		if err := usableUciName(name); err != nil {
+			return err
+		}
+		for _, s := range p.sections {
+			if s.name == name {
+				p.open = s
+				if s.kind != kind {
+					return ExecErrorf("the section %s is of type %s already", name, s.kind)
+				}
+				return nil
+			}
+		}
+	}
+	p.open = &uciSection{kind: kind, name: name}
+	p.sections = append(p.sections, p.open)
+	return nil
+}
+
+// put sets an option or adds to a list. An option without a value is none.
+func (s *uciSection) put(name, value string, list bool) {
+	o := s.find(name)
+	switch {
+	case o == nil && (list || value != ""):
+		s.options = append(s.options, uciOption{name, []string{value}, list})
+	case o == nil:
+	case list:
+		o.values, o.list = append(o.values, value), true
+	case value == "":
+		s.remove(name)
+	default:
+		o.values, o.list = []string{value}, false
+	}
+}
+
+func (s *uciSection) remove(name string) {
+	for i := range s.options {
+		if s.options[i].name == name {
+			s.options = append(s.options[:i], s.options[i+1:]...)
+			return
+		}
+	}
+}
+
+// uciScanner splits a file into statements: lines, or parts of them between
+// semicolons. Words may be in quotes of both kinds, which may go on over lines;
+// # begins a comment.
+type uciScanner struct {
+	text string
+	at   int
+	line int
+}
+
+// statement is the words of the next one and the line it begins on; no words at
+// the end of the file.
+func (sc *uciScanner) statement() (words []string, line int, err error) {
+	for sc.at < len(sc.text) {
+		switch ch := sc.text[sc.at]; {
+		case ch == '\n':
+			sc.at++
+			sc.line++
+			if words != nil {
+				return words, line, nil
+			}
+		case ch == ';':
+			sc.at++
+			if words != nil {
+				return words, line, nil
+			}
+		case ch == '#':
+			sc.skipLine()
+		case ch == ' ' || ch == '\t' || ch == '\r' || ch == '\v' || ch == '\f':
+			sc.at++
+		default:
+			if words == nil {
+				line = sc.line
+			}
+			word, err := sc.word()
+			if err != nil {
+				return nil, line, err
+			}
+			words = append(words, word)
+		}
+	}
+	return words, line, nil
+}
+
+func (sc *uciScanner) skipLine() {
+	for sc.at < len(sc.text) && sc.text[sc.at] != '\n' {
+		sc.at++
+	}
+}
+
+// word reads one word; it ends at a blank, a semicolon or a comment.
+func (sc *uciScanner) word() (string, error) {
+	var b strings.Builder
+	for sc.at < len(sc.text) {
+		switch ch := sc.text[sc.at]; ch {
+		case '\'', '"':
+			if err := sc.quoted(&b, ch); err != nil {
+				return "", err
+			}
+		case '\\':
+			sc.escaped(&b)
+		case ' ', '\t', '\r', '\v', '\f', '\n', ';':
+			return b.String(), nil
+		case '#':
+			sc.skipLine()
+			return b.String(), nil
+		default:
+			b.WriteByte(ch)
+			sc.at++
+		}
+	}
+	return b.String(), nil
+}
+
+func (sc *uciScanner) quoted(b *strings.Builder, quote byte) error {
+	sc.at++
+	for sc.at < len(sc.text) {
+		switch ch := sc.text[sc.at]; {
+		case ch == quote:
+			sc.at++
+			return nil
+		case ch == '\\' && quote == '"':
+			sc.escaped(b)
+		default:
+			if ch == '\n' {
+				sc.line++
+			}
+			b.WriteByte(ch)
+			sc.at++
+		}
+	}
+	return ExecErrorf("a quote has no end")
+}
+
+// escaped reads what follows a backslash; a line that ends with one goes on.
+func (sc *uciScanner) escaped(b *strings.Builder) {
+	sc.at++
+	rest := sc.text[sc.at:]
+	switch {
+	case rest == "":
+	case rest[0] == '\n':
+		sc.at++
+		sc.line++
+	case strings.HasPrefix(rest, "\r\n"):
+		sc.at += 2
+		sc.line++
+	default:
+		b.WriteByte(rest[0])
+		sc.at++
+	}
 }
 
 func uciQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
@@ -316,18 +456,39 @@ type uciValueArgs struct {
 	Confdir any `def:"None"`
 }
 
-// usableUci refuses names and values that a file cannot hold.
-func usableUci(names []string, values ...string) error {
-	for _, n := range names {
-		for _, r := range n {
-			if r != '_' && r != '-' && !(r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z') {
-				return InvocationErrorf("%s is no name: only letters, digits, _ and - may stand in it", Repr(n))
-			}
+// usableUciName refuses names that uci does not take, for options and sections.
+func usableUciName(name string) error {
+	for _, r := range name {
+		if r != '_' && !(r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z') {
+			return InvocationErrorf("%s is no name: only letters, digits and _ may stand in it", Repr(name))
 		}
 	}
+	if name == "" {
+		return InvocationErrorf("a name is empty")
+	}
+	return nil
+}
+
+// usableUciType refuses types of sections with blanks and the like.
+func usableUciType(kind string) error {
+	for _, r := range kind {
+		if r < 33 || r > 126 {
+			return InvocationErrorf("%s is no type of a section", Repr(kind))
+		}
+	}
+	if kind == "" {
+		return InvocationErrorf("a section has no type")
+	}
+	return nil
+}
+
+// usableUciValues refuses values with control characters.
+func usableUciValues(values []string) error {
 	for _, v := range values {
-		if strings.ContainsAny(v, "\n\x00") {
-			return InvocationErrorf("%s has a line break", Repr(v))
+		for _, r := range v {
+			if r < 32 && r != '\t' && r != '\n' && r != '\r' {
+				return InvocationErrorf("%s has a character that uci does not take", Repr(v))
+			}
 		}
 	}
 	return nil
@@ -353,12 +514,15 @@ func uciSet(_ context.Context, _ *Call, a uciValueArgs) (any, error) {
 		return nil, err
 	}
 	values := uciTexts(a.Value)
-	if err := usableUci([]string{option}, values...); err != nil {
+	if err := usableUciValues(values); err != nil {
 		return nil, err
 	}
 	s := f.section(section)
 	if option == "" {
-		if err := usableUci([]string{section, values[0]}); err != nil {
+		if err := usableUciType(strings.Join(values, " ")); err != nil {
+			return nil, err
+		}
+		if err := usableUciName(section); err != nil && s == nil {
 			return nil, err
 		}
 		if s == nil {
@@ -371,10 +535,13 @@ func uciSet(_ context.Context, _ *Call, a uciValueArgs) (any, error) {
 	if s == nil {
 		return nil, ExecErrorf("there is no section %s in %s; make it first: uci.set %s.%s <type>", section, pkg, pkg, section)
 	}
+	if err := usableUciName(option); err != nil {
+		return nil, err
+	}
 	_, list := a.Value.(*List)
 	o := s.find(option)
 	switch {
-	case len(values) == 0:
+	case len(values) == 0 || !list && values[0] == "":
 		return uciDelete(context.Background(), nil, uciPathArgs{a.Path, a.Confdir})
 	case o == nil:
 		s.options = append(s.options, uciOption{option, values, list})
@@ -396,24 +563,25 @@ func uciAdd(_ context.Context, _ *Call, a uciAddArgs) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := usableUciType(a.Type); err != nil {
+		return nil, err
+	}
 	s := &uciSection{kind: a.Type}
-	names := []string{a.Type}
 	for k, v := range a.Kwargs.All() {
 		if strings.HasPrefix(Str(k), "__") || v == nil {
 			continue
 		}
 		_, list := v.(*List)
 		values := uciTexts(v)
-		if err := usableUci(nil, values...); err != nil {
+		if err := usableUciValues(values); err != nil {
+			return nil, err
+		}
+		if err := usableUciName(Str(k)); err != nil {
 			return nil, err
 		}
 		if len(values) > 0 {
-			names = append(names, Str(k))
 			s.options = append(s.options, uciOption{Str(k), values, list})
 		}
-	}
-	if err := usableUci(names); err != nil {
-		return nil, err
 	}
 	f.sections = append(f.sections, s)
 	return f.nameOf(s), f.write()
@@ -433,7 +601,10 @@ func uciListOption(a uciValueArgs) (*uciFile, *uciSection, string, error) {
 	if s == nil {
 		return nil, nil, "", ExecErrorf("there is no section %s in %s", section, pkg)
 	}
-	return f, s, option, usableUci([]string{option}, Str(a.Value))
+	if err := usableUciName(option); err != nil {
+		return nil, nil, "", err
+	}
+	return f, s, option, usableUciValues([]string{Str(a.Value)})
 }
 
 func uciAddList(_ context.Context, _ *Call, a uciValueArgs) (any, error) {
@@ -518,7 +689,7 @@ func uciRename(_ context.Context, _ *Call, a uciRenameArgs) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := usableUci([]string{a.Name}); err != nil || a.Name == "" {
+	if err := usableUciName(a.Name); err != nil {
 		return false, err
 	}
 	s := f.section(section)
