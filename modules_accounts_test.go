@@ -161,9 +161,9 @@ func TestCronTabsKeepWhatIsNotOurs(t *testing.T) {
 func TestUciReadsWhatUciReads(t *testing.T) {
 	for text, want := range map[string]string{
 		"c interface lan\no a \"x\\\"y\"\n l b 1 # why\n\tlist b 'two\nlines'": "\nconfig interface 'lan'\n\toption a 'x\"y'\n\tlist b '1'\n\tlist b 'two\nlines'\n\n",
-		"config rule r\n option a line\\\nbreak; option b c#d\n option a ''":        "\nconfig rule 'r'\n\toption b 'c'\n\n",
-		"package x\nconfig z q\noption a 1\nconfig y\nconfig z q\noption a 2":       "\nconfig z 'q'\n\toption a '2'\n\nconfig y\n\n",
-		"config z\noption a 1\nlist a 2": "\nconfig z\n\tlist a '1'\n\tlist a '2'\n\n",
+		"config rule r\n option a line\\\nbreak; option b c#d\n option a ''":   "\nconfig rule 'r'\n\toption b 'c'\n\n",
+		"package x\nconfig z q\noption a 1\nconfig y\nconfig z q\noption a 2":  "\nconfig z 'q'\n\toption a '2'\n\nconfig y\n\n",
+		"config z\noption a 1\nlist a 2":                                       "\nconfig z\n\tlist a '1'\n\tlist a '2'\n\n",
 	} {
 		sections, err := parseUci(text)
 		if err != nil {
