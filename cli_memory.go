@@ -17,7 +17,7 @@ import (
 
 const (
 	trimFirst  = 4 * time.Second  // after the start
-	trimEvery  = 30 * time.Second // between looks
+	trimEvery  = 10 * time.Second // between looks
 	trimFaults = 40               // page faults since the last time that make it worth while
 	trimBusy   = 0.02             // share of a processor above which a daemon is not idle
 )

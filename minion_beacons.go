@@ -42,7 +42,7 @@ func beaconKinds() []beaconKind {
 	return []beaconKind{
 		{"btmp", checkLogins("btmp"), func() beacon { return &loginsBeacon{file: "/var/log/btmp", failed: true} }},
 		{"cert_info", checkCertInfo, func() beacon { return beaconFunc(lookCertInfo) }},
-		{"diskusage", none, func() beacon { return beaconFunc(lookDiskusage) }},
+		{"diskusage", none, func() beacon { return &diskusageBeacon{} }},
 		{"inotify", checkInotify, func() beacon { return &inotifyBeacon{} }},
 		{"journald", checkJournald, func() beacon { return &journaldBeacon{} }},
 		{"load", checkLoad, func() beacon { return &loadBeacon{} }},
@@ -80,8 +80,10 @@ func (f beaconFunc) look(ctx context.Context, c *Call, conf *Map, list []any) ([
 
 // beaconState is a configured beacon.
 type beaconState struct {
-	conf any // as configured, to notice changes
-	b    beacon
+	conf any    // as configured, to notice changes
+	dict *Map   // conf as one mapping
+	list []any  // and as a list
+	b    beacon // nil: the configuration is not right
 	next time.Time
 	said string // the complaint that was logged last
 }
@@ -92,10 +94,13 @@ type Beacons struct {
 	log    *slog.Logger
 	pillar func() *Map
 
-	mu    sync.Mutex
-	conf  *Map // of the options and the beacons module
-	state map[string]*beaconState
-	wake  chan struct{}
+	mu   sync.Mutex
+	conf *Map // of the options and the beacons module
+	// merged is list(true, true) as look reads it, nil when conf has changed; it is
+	// of mergedPillar, and never changed itself.
+	merged, mergedPillar *Map
+	state                map[string]*beaconState
+	wake                 chan struct{}
 }
 
 // NewBeacons makes the beacons of the options. Nothing is watched before Run.
@@ -116,15 +121,29 @@ func (b *Beacons) List(pillar, opts bool) *Map {
 
 func (b *Beacons) list(pillar, opts bool) *Map {
 	out := &Map{}
-	if pillar && b.pillar != nil {
-		if m := b.pillar().Map("beacons"); m != nil {
-			out.Merge(m)
-		}
+	if pillar {
+		out.Merge(b.pillarConf())
 	}
 	if opts {
 		out.Merge(b.conf)
 	}
 	return DeepCopy(out).(*Map)
+}
+
+// pillarConf are the beacons of the pillar, nil if there are none.
+func (b *Beacons) pillarConf() *Map {
+	if b.pillar == nil {
+		return nil
+	}
+	return b.pillar().Map("beacons")
+}
+
+// current is the configuration to look at. The lock is held.
+func (b *Beacons) current() *Map {
+	if p := b.pillarConf(); b.merged == nil || b.mergedPillar != p {
+		b.merged, b.mergedPillar = b.list(true, true), p
+	}
+	return b.merged
 }
 
 // InPillar says whether a beacon is the pillar's, so that it cannot be changed here.
@@ -134,6 +153,7 @@ func (b *Beacons) InPillar(name string) bool { return b.List(true, false).Has(na
 func (b *Beacons) change(f func(conf *Map)) {
 	b.mu.Lock()
 	f(b.conf)
+	b.merged = nil
 	b.mu.Unlock()
 	select {
 	case b.wake <- struct{}{}:
@@ -257,7 +277,7 @@ func (b *Beacons) loopInterval() time.Duration {
 // look looks at the beacons that are due.
 func (b *Beacons) look(ctx context.Context, call func() *Call, now time.Time) (events []beaconEvent, wait time.Duration) {
 	b.mu.Lock()
-	all := b.list(true, true)
+	all := b.current()
 	for name, st := range b.state {
 		if !all.Has(name) {
 			dropBeacon(st.b)
@@ -272,13 +292,12 @@ func (b *Beacons) look(ctx context.Context, call func() *Call, now time.Time) (e
 	names := namesOf(all.Keys())
 	sort.Strings(names)
 	for _, name := range names {
-		v := all.Value(name)
-		conf, list := beaconDict(v)
-		if name == "enabled" || conf == nil {
+		if name == "enabled" {
 			continue
 		}
-		st := b.stateOf(name, v)
-		if st == nil || conf.Has("enabled") && !Truth(conf.Value("enabled")) {
+		st := b.stateOf(name, all.Value(name))
+		conf := st.dict
+		if st.b == nil || conf.Has("enabled") && !Truth(conf.Value("enabled")) {
 			continue
 		}
 		every := b.loopInterval()
@@ -301,7 +320,7 @@ func (b *Beacons) look(ctx context.Context, call func() *Call, now time.Time) (e
 			}
 			continue
 		}
-		events = append(events, b.lookAt(ctx, c, name, st, conf, list)...)
+		events = append(events, b.lookAt(ctx, c, name, st)...)
 		if Truth(conf.Value("run_once")) {
 			b.Enable(name, false)
 		}
@@ -310,9 +329,9 @@ func (b *Beacons) look(ctx context.Context, call func() *Call, now time.Time) (e
 }
 
 // lookAt looks at one beacon.
-func (b *Beacons) lookAt(ctx context.Context, c *Call, name string, st *beaconState, conf *Map, list []any) (events []beaconEvent) {
+func (b *Beacons) lookAt(ctx context.Context, c *Call, name string, st *beaconState) (events []beaconEvent) {
 	prefix := "salt/beacon/" + b.opts.Str("id") + "/" + name + "/"
-	found, err := st.b.look(ctx, c, conf, list)
+	found, err := st.b.look(ctx, c, st.dict, st.list)
 	if err != nil {
 		if err.Error() == st.said {
 			return nil // said once, until it is another
@@ -337,15 +356,14 @@ func (b *Beacons) lookAt(ctx context.Context, c *Call, name string, st *beaconSt
 }
 
 // stateOf is the state of a configured beacon, made anew when its configuration
-// has changed; nil if it is not right.
+// has changed.
 func (b *Beacons) stateOf(name string, v any) *beaconState {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	st := b.state[name]
-	if st != nil && Equal(st.conf, v) {
-		if st.b == nil {
-			return nil
-		}
+	l, isList := v.(*List)
+	if st != nil && (isList && st.conf == any(l) || Equal(st.conf, v)) {
+		st.conf = v // the same, so that the next look only compares the pointer
 		return st
 	}
 	if st != nil {
@@ -355,8 +373,9 @@ func (b *Beacons) stateOf(name string, v any) *beaconState {
 	b.state[name] = st
 	if why := checkBeacon(name, v); why != "" {
 		b.log.Error(fmt.Sprintf("Beacon %s configuration invalid, not running. %s", name, why))
-		return nil
+		return st
 	}
+	st.dict, st.list = beaconDict(v)
 	kind, _ := beaconKindOf(beaconModule(name, v))
 	st.b = kind.make()
 	return st

@@ -89,22 +89,42 @@ func mountPoints() []string {
 	return out
 }
 
-func lookDiskusage(_ context.Context, _ *Call, _ *Map, list []any) ([]*Map, error) {
-	var out []*Map
-	points := mountPoints()
+// diskusageBeacon keeps the patterns of mount points with their limits.
+type diskusageBeacon struct{ limits []diskLimit }
+
+type diskLimit struct {
+	mounts *PyRegexp
+	share  float64
+}
+
+// readLimits compiles the patterns of a configuration, once.
+func (b *diskusageBeacon) readLimits(list []any) error {
+	if b.limits != nil {
+		return nil
+	}
+	limits := []diskLimit{}
 	for _, conf := range withoutOptions(list) {
 		k, v := conf.At(0)
-		pattern := Str(k)
-		if !strings.HasSuffix(pattern, "$") {
-			pattern += "$"
-		}
-		re, err := CompilePython(pattern, 0)
+		re, err := CompilePython(strings.TrimSuffix(Str(k), "$")+"$", 0)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		limit, _ := percentLimit(v)
+		share, _ := percentLimit(v)
+		limits = append(limits, diskLimit{re, share})
+	}
+	b.limits = limits
+	return nil
+}
+
+func (b *diskusageBeacon) look(_ context.Context, _ *Call, _ *Map, list []any) ([]*Map, error) {
+	if err := b.readLimits(list); err != nil {
+		return nil, err
+	}
+	var out []*Map
+	points := mountPoints()
+	for _, limit := range b.limits {
 		for _, mount := range points {
-			if m, err := re.Match(mount); err != nil || m == nil {
+			if m, err := limit.mounts.Match(mount); err != nil || m == nil {
 				continue
 			}
 			var st syscall.Statfs_t
@@ -113,7 +133,7 @@ func lookDiskusage(_ context.Context, _ *Call, _ *Map, list []any) ([]*Map, erro
 			}
 			used := float64(st.Blocks - st.Bfree)
 			share := 100 * used / (used + float64(st.Bavail))
-			if share = oneDecimal(share); used > 0 && share >= limit {
+			if share = oneDecimal(share); used > 0 && share >= limit.share {
 				out = append(out, NewMap("diskusage", share, "mount", mount))
 			}
 		}
@@ -361,6 +381,32 @@ type logBeacon struct {
 	offset  int64
 	inode   uint64
 	rest    string // a line that has no end yet
+	tags    []logTag
+}
+
+// logTag is a tag with its pattern; re is nil if that is none.
+type logTag struct {
+	name string
+	re   *PyRegexp
+}
+
+// readTags compiles the patterns of a configuration, once.
+func (b *logBeacon) readTags(tags *Map) {
+	if b.tags != nil {
+		return
+	}
+	b.tags = []logTag{}
+	for k, v := range tags.All() {
+		m, _ := v.(*Map)
+		if !Truth(m.Value("regex")) {
+			continue
+		}
+		re, err := CompilePython(Str(m.Value("regex")), 0)
+		if err != nil {
+			re = nil
+		}
+		b.tags = append(b.tags, logTag{Str(k), re})
+	}
 }
 
 // logBeaconMost is how much of a file one look reads.
@@ -407,25 +453,19 @@ func (b *logBeacon) look(_ context.Context, _ *Call, conf *Map, _ []any) ([]*Map
 	event := func(tag, raw, match, problem string) {
 		out = append(out, NewMap("tag", tag, "match", match, "raw", raw, "error", problem))
 	}
-	res := map[string]*PyRegexp{}
-	var tags []string
-	for k, v := range conf.Map("tags").All() {
-		m, _ := v.(*Map)
-		if !Truth(m.Value("regex")) {
-			continue
+	b.readTags(conf.Map("tags"))
+	for _, tag := range b.tags {
+		if tag.re == nil {
+			event(tag.name, "", "no", "bad regex")
 		}
-		re, err := CompilePython(Str(m.Value("regex")), 0)
-		if err != nil {
-			event(Str(k), "", "no", "bad regex")
-			continue
-		}
-		tags = append(tags, Str(k))
-		res[Str(k)] = re
 	}
 	for _, line := range pyLines(text[:end], false) {
-		for _, tag := range tags {
-			if m, err := res[tag].Match(line); err == nil && m != nil {
-				event(tag, line, "yes", "")
+		for _, tag := range b.tags {
+			if tag.re == nil {
+				continue
+			}
+			if m, err := tag.re.Match(line); err == nil && m != nil {
+				event(tag.name, line, "yes", "")
 			}
 		}
 	}

@@ -69,7 +69,10 @@ type Scheduler struct {
 	jobs  *Map // of the options and the schedule module, with enabled and the like
 	state map[string]*scheduleState
 	mtime time.Time // of the file when it was read or written
-	wake  chan struct{}
+	// merged is list("") as look reads it, nil when jobs has changed; it is of
+	// mergedPillar, and never changed itself.
+	merged, mergedPillar *Map
+	wake                 chan struct{}
 }
 
 // NewScheduler makes a scheduler from the options. Nothing runs before Run.
@@ -142,7 +145,7 @@ func (s *Scheduler) noticeFile() {
 	if err != nil || st.ModTime().Equal(s.mtime) {
 		return
 	}
-	s.mtime = st.ModTime()
+	s.mtime, s.merged = st.ModTime(), nil
 	fresh := s.saved()
 	if m := s.opts.Map("schedule"); m != nil {
 		for k := range m.All() { // jobs of other configuration files stay
@@ -167,15 +170,20 @@ func isHiddenKey(k any) bool {
 	return false
 }
 
-// pillarJobs is the schedule of the pillar, as it is.
+// pillarJobs is the schedule of the pillar, as it is; nil if there is none.
 func (s *Scheduler) pillarJobs() *Map {
 	if s.pillar == nil {
-		return &Map{}
+		return nil
 	}
-	if m := s.pillar().Map("schedule"); m != nil {
-		return m
+	return s.pillar().Map("schedule")
+}
+
+// current is the schedule to look at. The lock is held.
+func (s *Scheduler) current() *Map {
+	if p := s.pillarJobs(); s.merged == nil || s.mergedPillar != p {
+		s.merged, s.mergedPillar = s.list(""), p
 	}
-	return &Map{}
+	return s.merged
 }
 
 // List is the schedule: of "opts", "pillar" or, with "", of both; the options win.
@@ -209,6 +217,7 @@ func (s *Scheduler) change(persist bool, f func(jobs *Map)) error {
 	defer s.mu.Unlock()
 	s.noticeFile()
 	f(s.jobs)
+	s.merged = nil
 	s.poke()
 	if persist {
 		return s.persist()
@@ -232,6 +241,7 @@ func (s *Scheduler) AddHidden(name string, def *Map) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.jobs.Set(name, def)
+	s.merged = nil
 	s.poke()
 }
 
@@ -400,7 +410,7 @@ func (s *Scheduler) look(now time.Time) ([]scheduledRun, time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.noticeFile()
-	all := s.list("")
+	all := s.current()
 	on := true
 	if v, ok := all.Get("enabled"); ok {
 		on = Truth(v)
@@ -420,7 +430,7 @@ func (s *Scheduler) look(now time.Time) ([]scheduledRun, time.Duration) {
 			continue
 		}
 		st := s.stateOf(name)
-		if st.def == nil || !Equal(scheduleTimesOf(st.def), scheduleTimesOf(def)) {
+		if st.def == nil || st.def != def && !Equal(scheduleTimesOf(st.def), scheduleTimesOf(def)) {
 			// New, or with other times: it starts afresh.
 			*st = scheduleState{running: st.running, lastRun: st.lastRun, explicit: st.explicit, skips: st.skips, taken: st.taken, started: st.started && st.def != nil}
 		}
