@@ -217,6 +217,11 @@ func TestUciFilesAreReadAndWritten(t *testing.T) {
 	if _, err := uciSet(ctx, nil, uciValueArgs{"network.lan.x\n", "1", dir}); err == nil {
 		t.Error("a name with a line break was taken")
 	}
+	writeFiles(t, dir, map[string]string{"system": "config system\n\toption hostname 'old'\n\toption zonename 'UTC'\n"})
+	if err := setUciHostname(dir, "new"); err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, "host name", get("system.@system[0].hostname"), "new")
 	if _, err := readUci(dir, "../x", false); err == nil {
 		t.Error("a package above the directory was taken")
 	}

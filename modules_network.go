@@ -669,6 +669,9 @@ func networkModHostname(ctx context.Context, c *Call, a hostnameArgs) (any, erro
 			return nil, ExecErrorf("cannot write /etc/hosts: %s", osErrorText(err))
 		}
 	}
+	if err := setUciHostname(nil, name); err != nil {
+		return nil, err
+	}
 	if isFile("/etc/hostname") || c.Grains.Str("os_family") == "Debian" {
 		if err := replaceAtomically("/etc/hostname", []byte(name+"\n")); err != nil {
 			return nil, ExecErrorf("cannot write /etc/hostname: %s", osErrorText(err))

@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 func procdServiceModule() Module {
@@ -55,6 +56,12 @@ func (p procdServices) running(ctx context.Context, c *Call, name string) (bool,
 		return false, err
 	}
 	r, err := runSaltTool(ctx, c, toolOptions{ignore: true}, script, "running")
+	if err == nil && strings.HasPrefix(r.stdout, "Syntax: ") {
+		// A script without procd does not know the word and tells its usage; what is
+		// left is a process of that name.
+		pid, err := c.Run(ctx, "status.pid", name)
+		return Truth(pid), err
+	}
 	return err == nil && !r.failed(), err
 }
 

@@ -759,3 +759,21 @@ func uciExport(_ context.Context, _ *Call, a uciPackageArgs) (any, error) {
 	}
 	return "package " + Str(a.Package) + "\n" + uciText(f.sections), nil
 }
+
+// setUciHostname makes the name of a box last on OpenWrt, which keeps it in the
+// package system. Boxes without that have nothing to do here.
+func setUciHostname(confdir any, name string) error {
+	if !isFile(filepath.Join(uciDir(confdir), "system")) {
+		return nil
+	}
+	f, err := readUci(confdir, "system", false)
+	if err != nil {
+		return err
+	}
+	s := f.section("@system[0]")
+	if s == nil {
+		return nil
+	}
+	s.put("hostname", name, false)
+	return f.write()
+}
