@@ -167,6 +167,11 @@ func (m *Master) takeReturn(ret *ReturnLoad) error {
 		jid = m.nextJID()
 		load.Set("jid", jid)
 	}
+	if jid == JIDNoCache {
+		m.bus.Fire("salt/job/"+jid+"/ret/"+ret.ID, load)
+		m.fireStateErrors(jid, ret)
+		return nil
+	}
 	var err error
 	if !m.jobs.Known(jid) {
 		job := load.Clone()

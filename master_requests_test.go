@@ -345,6 +345,15 @@ func TestReturnsAreFiledOnce(t *testing.T) {
 	default:
 	}
 
+	// One that is not to be kept is told.
+	wantValue(t, "nocache", f.call(t, "cmd", "_return", "id", "m", "jid", "nocache", "fun", "test.ping", "fun_args", NewList(), "return", true, "retcode", int64(0)), nil)
+	if e := <-events.C; e.Tag != "salt/job/nocache/ret/m" {
+		t.Errorf("the event of a return that is not kept is %s", e.Tag)
+	}
+	if m.jobs.Known("nocache") {
+		t.Error("a return that is not to be kept is in the job cache")
+	}
+
 	// A salt-call gets a job id, a job that nobody published is made.
 	wantValue(t, "salt-call", f.call(t, "cmd", "_return", "id", "m", "jid", "req", "fun", "test.ping", "fun_args", NewList(), "return", true, "retcode", int64(0)), nil)
 	var tag string

@@ -119,9 +119,9 @@ func (r scheduledRun) goesToMaster() bool {
 // master gives a job id of its own, or keeps not at all.
 func scheduledAnswer(r scheduledRun, load *Map, kept bool) *Map {
 	if !kept {
-		load.Set("jid", "req")
+		load.Set("jid", JIDRequest)
 		if r.def.Value("return_job") == "nocache" {
-			load.Set("jid", "nocache")
+			load.Set("jid", JIDNoCache)
 		}
 	}
 	return load

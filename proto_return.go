@@ -7,6 +7,10 @@ import "fmt"
 // JIDRequest is the jid of a return that asks the master for one (salt-call).
 const JIDRequest = "req"
 
+// JIDNoCache is the jid of a return that is told and not kept (a scheduled job with
+// return_job: nocache).
+const JIDNoCache = "nocache"
+
 // ReturnLoad is what a minion returns. Map is the load with every field.
 type ReturnLoad struct {
 	JID     string
@@ -24,7 +28,7 @@ func DecodeReturn(m *Map, id string) (*ReturnLoad, error) {
 	if r.ID != id {
 		return nil, fmt.Errorf("return of %q carries the id %s", id, shortRepr(m.Value("id")))
 	}
-	if r.JID != JIDRequest {
+	if r.JID != JIDRequest && r.JID != JIDNoCache {
 		if err := ValidJID(r.JID); err != nil {
 			return nil, fmt.Errorf("return of %q: %w", id, err)
 		}
