@@ -401,26 +401,27 @@ func localeSet(ctx context.Context, c *Call, a localeArgs) (any, error) {
 	if path == "/etc/default/locale" && which("update-locale") == "" {
 		return nil, ExecErrorf("Cannot set locale: \"update-locale\" was not found.")
 	}
-	lines, err := fileLines(path)
-	if err != nil && !os.IsNotExist(err) {
-		return nil, osError(err)
+	if path == "/etc/default/locale" {
+		if _, err := runOK(ctx, c, "update-locale"); err != nil { // makes the file
+			return nil, err
+		}
 	}
-	line, done := key+`="`+a.Locale+`"`, false
+	line := key + `="` + a.Locale + `"`
 	if path == "/etc/locale.conf" {
 		line = key + "=" + a.Locale
 	}
-	for i := range lines {
-		if strings.HasPrefix(lines[i], key+"=") {
-			lines[i], done = line, true
+	return true, replaceLine(ctx, c, path, "^"+key+"=.*", line)
+}
+
+// replaceLine sets a line of a file as file.replace does, backup included.
+func replaceLine(ctx context.Context, c *Call, path, pattern, line string) error {
+	if !isFile(path) {
+		if _, err := c.Run(ctx, "file.touch", path); err != nil {
+			return err
 		}
 	}
-	if !done {
-		lines = append(lines, line)
-	}
-	if err := replaceSystemFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
-		return nil, osError(err)
-	}
-	return true, nil
+	_, err := c.RunKw(ctx, "file.replace", []any{path, pattern, line}, NewMap("append_if_not_found", true))
+	return err
 }
 
 type localeGenArgs struct {
@@ -462,19 +463,9 @@ func localeGen(ctx context.Context, c *Call, a localeGenArgs) (any, error) {
 		c.Log.Error("The provided locale \"" + locale + "\" is not found in " + search)
 		return false, nil
 	}
-	if lines, err := fileLines("/etc/locale.gen"); err == nil {
-		done := false
-		for i, line := range lines {
-			text := strings.TrimSpace(line)
-			if strings.TrimSpace(strings.TrimLeft(text, "# ")) == locale {
-				lines[i], done = locale, true
-			}
-		}
-		if !done {
-			lines = append(lines, locale)
-		}
-		if err := replaceSystemFile("/etc/locale.gen", []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
-			return nil, osError(err)
+	if isFile("/etc/locale.gen") {
+		if err := replaceLine(ctx, c, "/etc/locale.gen", `^\s*#\s*`+regexp.QuoteMeta(locale)+`\s*$`, locale+"\n"); err != nil {
+			return nil, err
 		}
 	}
 	verbose := Truth(a.Kwargs.Value("verbose"))
