@@ -14,20 +14,21 @@ func diskModule() Module {
 	return Module{
 		Doc: "Space of file systems and properties of block devices.",
 		Funcs: Funcs{
-			"usage":            {run: diskUsage, doc: "Return the space of mounted file systems."},
-			"inodeusage":       {run: diskInodeUsage, doc: "Return the inodes of mounted file systems."},
-			"percent":          {run: diskPercent, doc: "Return how full file systems are, or one mount point."},
-			"blkid":            {run: diskBlkid, doc: "Return labels, ids and types of block devices, by blkid."},
-			"tune":             {run: diskTune, doc: "Set read-ahead and read-only flags of a block device, by blockdev."},
-			"wipe":             {run: diskWipe, doc: "Remove the signatures of file systems from a device."},
-			"dump":             {run: diskDump, doc: "Return the properties of a block device, by blockdev."},
-			"resize2fs":        {run: diskResize2fs, doc: "Grow an ext file system to the size of its device."},
-			"format":           {run: diskFormat, pyname: "format_", doc: "Make a file system on a device."},
-			"fstype":           {run: diskFstype, doc: "Return the type of the file system on a device."},
-			"hdparms":          {run: diskHdparms, doc: "Return the settings of disks, by hdparm."},
-			"hpa":              {run: diskHpa, doc: "Return the host protected areas of disks, by hdparm."},
-			"smart_attributes": {run: diskSmart, doc: "Return the SMART attributes of a disk, by smartctl."},
-			"iostat":           {run: diskIostat, doc: "Return input and output of disks over some seconds."},
+			"usage":                {run: diskUsage, doc: "Return the space of mounted file systems."},
+			"inodeusage":           {run: diskInodeUsage, doc: "Return the inodes of mounted file systems."},
+			"percent":              {run: diskPercent, doc: "Return how full file systems are, or one mount point."},
+			"blkid":                {run: diskBlkid, doc: "Return labels, ids and types of block devices, by blkid."},
+			"tune":                 {run: diskTune, doc: "Set read-ahead and read-only flags of a block device, by blockdev."},
+			"wipe":                 {run: diskWipe, doc: "Remove the signatures of file systems from a device."},
+			"dump":                 {run: diskDump, doc: "Return the properties of a block device, by blockdev."},
+			"resize2fs":            {run: diskResize2fs, doc: "Grow an ext file system to the size of its device."},
+			"format":               {run: diskFormat, pyname: "format_", doc: "Make a file system on a device."},
+			"get_fstype_from_path": {run: diskFstypeOfPath, doc: "Return the type of the file system that a path is on."},
+			"fstype":               {run: diskFstype, doc: "Return the type of the file system on a device."},
+			"hdparms":              {run: diskHdparms, doc: "Return the settings of disks, by hdparm."},
+			"hpa":                  {run: diskHpa, doc: "Return the host protected areas of disks, by hdparm."},
+			"smart_attributes":     {run: diskSmart, doc: "Return the SMART attributes of a disk, by smartctl."},
+			"iostat":               {run: diskIostat, doc: "Return input and output of disks over some seconds."},
 		},
 	}
 }
@@ -348,6 +349,14 @@ func diskFormat(ctx context.Context, _ *Call, a formatArgs) (any, error) {
 	}
 	syscall.Sync()
 	return res.retcode == 0, nil
+}
+
+func diskFstypeOfPath(ctx context.Context, c *Call, a pathArgs) (any, error) {
+	device, err := c.Run(ctx, "mount.get_device_from_path", a.Path)
+	if err != nil {
+		return nil, err
+	}
+	return c.Run(ctx, "disk.fstype", device)
 }
 
 func diskFstype(ctx context.Context, _ *Call, a deviceArgs) (any, error) {

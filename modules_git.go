@@ -94,7 +94,7 @@ func redactURLs(s string) string {
 
 // gitModRun runs git. The error of a failure has what git said.
 func gitModRun(ctx context.Context, c *Call, g gitModCall, args ...string) (cmdResult, error) {
-	o := toolOptions{ignore: g.ignore, merge: g.merge, quiet: true, env: g.env}
+	o := toolOptions{ignore: g.ignore, merge: g.merge, env: g.env}
 	if Truth(g.user) {
 		o.runas = g.user
 	}
@@ -565,7 +565,7 @@ func gitModTag(ctx context.Context, c *Call, a gitModTagArgs) (any, error) {
 	if !hasString(opts, "-d") && !hasString(opts, "--delete") {
 		rest = append(rest, Str(a.Ref))
 	}
-	return gitModText(ctx, c, a.in(a.Cwd), a.withOpts(opts), "tag", rest...)
+	return gitModText(ctx, c, a.in(a.Cwd).merged(), a.withOpts(opts), "tag", rest...)
 }
 
 type gitModFetchArgs struct {
@@ -661,7 +661,7 @@ func gitModPush(ctx context.Context, c *Call, a gitModPushArgs) (any, error) {
 		return nil, err
 	}
 	rest := append(oneWord(a.Remote), oneWord(a.Ref)...)
-	return gitModText(ctx, c, a.in(a.Cwd).merged(), a.gitModOpts, "push", rest...)
+	return gitModText(ctx, c, a.in(a.Cwd), a.gitModOpts, "push", rest...)
 }
 
 func gitModMerge(ctx context.Context, c *Call, a struct {

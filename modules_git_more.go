@@ -77,7 +77,7 @@ type gitModDiscardArgs struct {
 }
 
 func gitModDiscard(ctx context.Context, c *Call, a gitModDiscardArgs) (any, error) {
-	return gitModDone(ctx, c, a.in(a.Cwd), gitModOpts{}, "checkout", "--", Str(a.Path))
+	return gitModText(ctx, c, a.in(a.Cwd), gitModOpts{}, "checkout", "--", Str(a.Path))
 }
 
 type gitModConfigGetArgs struct {
@@ -148,7 +148,7 @@ func gitModConfigRegexp(ctx context.Context, c *Call, a gitModConfigUnsetArgs) (
 	if err != nil {
 		return nil, err
 	}
-	g.ignore, g.soft = true, true
+	g.ignore, g.soft = a.IgnoreRetcode, true
 	rest = append(rest, "--get-regexp", Str(a.Key))
 	r, err := gitModRun(ctx, c, g, append(rest, oneWord(a.ValueRegex)...)...)
 	if err != nil {

@@ -40,10 +40,14 @@ func netfilterModule() Module {
 }
 
 func netfilterTool(family string) string {
+	name := "iptables"
 	if family == "ipv6" {
-		return "ip6tables"
+		name = "ip6tables"
 	}
-	return "iptables"
+	if path := which(name); path != "" {
+		return path
+	}
+	return name
 }
 
 // netfilterFile is where a box keeps its rules.

@@ -334,6 +334,9 @@ func psPkill(_ context.Context, _ *Call, a pkillArgs) (any, error) {
 	}
 	killed := &List{}
 	for _, pid := range pids {
+		if pid == os.Getpid() && a.Full {
+			continue // the pattern is on our own command line
+		}
 		if syscall.Kill(pid, syscall.Signal(a.Signal)) == nil {
 			killed.Append(int64(pid))
 		}

@@ -638,9 +638,10 @@ type sshKeyArgs struct{ Key string }
 // sshKeyIsEncrypted looks at the head of a private key file: the word of the old
 // formats, the cipher's name of OpenSSH's own.
 func sshKeyIsEncrypted(_ context.Context, _ *Call, a sshKeyArgs) (any, error) {
-	p, err := os.ReadFile(expandUser(a.Key))
+	path := expandUser(a.Key)
+	p, err := os.ReadFile(path)
 	if err != nil {
-		return false, nil
+		return nil, ExecErrorf("%s does not exist", path)
 	}
 	text := string(p)
 	if strings.Contains(text, "ENCRYPTED") {

@@ -269,6 +269,9 @@ func replaceKnown(path string, lines []string) error {
 	if err := writeFileAtomic(path+".old", old, 0o644); err != nil {
 		return err
 	}
+	if st, err := fileStat(path, true); err == nil && st.Uid != 0 {
+		_ = os.Chown(path+".old", int(st.Uid), int(st.Gid)) // the user of the file may have it
+	}
 	text := strings.Join(lines, "\n")
 	if text != "" {
 		text += "\n"

@@ -238,14 +238,14 @@ def masked(text, case, box):
 
 def parsed(out, case, box):
     """The return, laid out so that the order of mappings does not matter."""
-    out = masked(out, case, box)
     try:
         value = json.loads(out)
     except ValueError:
+        out = masked(out, case, box)
         return "(text)" if out.startswith("\n    ") else out  # documentation, after a wrong call: our words are our own
     if case.get("unordered"):
         value = in_order(value)
-    return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False)
+    return masked(json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False), case, box)
 
 
 def in_order(v):
