@@ -276,31 +276,18 @@ func runCommand(ctx context.Context, c *Call, req cmdRequest) (cmdResult, error)
 		c.Log.Info(fmt.Sprintf("Executing command %s in directory '%s'", name, cwd))
 	}
 
-	p := program{umask: -1, dir: cwd, merge: req.RedirectStderr}
+	p := program{dir: cwd, merge: req.RedirectStderr}
 	if err := asUser(ctx, c, &p, &env, runas, group, shell); err != nil {
 		return none, err
 	}
 	if req.ResetSystemLocale == true {
-		for _, name := range []string{"LC_CTYPE", "LC_NUMERIC", "LC_TIME", "LC_COLLATE", "LC_MONETARY", "LC_MESSAGES",
-			"LC_PAPER", "LC_NAME", "LC_ADDRESS", "LC_TELEPHONE", "LC_MEASUREMENT", "LC_IDENTIFICATION", "LANGUAGE"} {
-			if !env.Has(name) {
-				env.Set(name, "C")
-			}
-		}
+		resetLocale(env)
 	}
 	if p.env, err = wholeEnv(c, env, req); err != nil {
 		return none, err
 	}
-	if req.Umask != nil {
-		digits := strings.TrimLeft(Str(req.Umask), "0")
-		if digits == "" {
-			return none, ExecErrorf("Zero umask is not allowed.")
-		}
-		n, err := strconv.ParseInt(digits, 8, 32)
-		if err != nil {
-			return none, ExecErrorf("Invalid umask: '%s'", Str(req.Umask))
-		}
-		p.umask = int(n)
+	if p.umask, err = commandUmask(req.Umask); err != nil {
+		return none, err
 	}
 	if st, err := os.Stat(cwd); !filepath.IsAbs(cwd) || err != nil || !st.IsDir() {
 		return none, ExecErrorf("Specified cwd '%s' either not absolute or does not exist", cwd)
@@ -319,15 +306,8 @@ func runCommand(ctx context.Context, c *Call, req cmdRequest) (cmdResult, error)
 	if err != nil {
 		return none, err
 	}
-	if req.Timeout != nil {
-		seconds, ok := req.Timeout.(float64)
-		if n, isInt := req.Timeout.(int64); isInt {
-			seconds, ok = float64(n), true
-		}
-		if !ok && Truth(req.Timeout) {
-			return none, OtherErrorf("salt.exceptions.TimedProcTimeoutError", "Error: timeout %s must be a number", Str(req.Timeout))
-		}
-		p.timeout = time.Duration(seconds * float64(time.Second))
+	if p.timeout, err = commandTimeout(req.Timeout); err != nil {
+		return none, err
 	}
 	if req.Stdin != nil {
 		text := Str(req.Stdin)
@@ -349,18 +329,7 @@ func runCommand(ctx context.Context, c *Call, req cmdRequest) (cmdResult, error)
 		text := fmt.Sprintf("%s : Timed out after %s seconds", Str(cmd), Str(req.Timeout))
 		return cmdResult{pid: res.pid, retcode: int64(1), stdout: text}, nil
 	}
-	ret := cmdResult{pid: res.pid}
-	decode := func(p []byte, stream string) string {
-		text, replaced := decodeText(p, Str(req.OutputEncoding))
-		if replaced {
-			c.Log.Error(fmt.Sprintf("Failed to decode %s from command %s, non-decodable characters have been replaced", stream, name))
-		}
-		if req.Rstrip {
-			text = pyRstrip(text)
-		}
-		return text
-	}
-	ret.stdout, ret.stderr = decode(res.stdout, "stdout"), decode(res.stderr, "stderr")
+	ret := cmdResult{pid: res.pid, stdout: req.decode(c, res.stdout, "stdout", name), stderr: req.decode(c, res.stderr, "stderr", name)}
 	if !req.Bg && !req.noCommunicate {
 		ret.retcode = int64(res.retcode)
 	}
@@ -376,21 +345,76 @@ func runCommand(ctx context.Context, c *Call, req cmdRequest) (cmdResult, error)
 		if name, err = logName(cmd); err != nil {
 			return none, err
 		}
-		if !req.IgnoreRetcode && ret.failed() {
-			level = max(level, slog.LevelError)
-			c.Log.Error(fmt.Sprintf("Command '%s' failed with return code: %s", name, Str(ret.retcode)))
-		}
-		if ret.stdout != "" {
-			c.Log.Log(ctx, level, "stdout: "+ret.stdout)
-		}
-		if ret.stderr != "" {
-			c.Log.Log(ctx, level, "stderr: "+ret.stderr)
-		}
-		if Truth(ret.retcode) {
-			c.Log.Log(ctx, level, "retcode: "+Str(ret.retcode))
-		}
+		logResult(ctx, c, level, name, req, ret)
 	}
 	return ret, nil
+}
+
+// resetLocale makes programs speak as Salt expects where env does not say how.
+func resetLocale(env *Map) {
+	for _, name := range []string{"LC_CTYPE", "LC_NUMERIC", "LC_TIME", "LC_COLLATE", "LC_MONETARY", "LC_MESSAGES",
+		"LC_PAPER", "LC_NAME", "LC_ADDRESS", "LC_TELEPHONE", "LC_MEASUREMENT", "LC_IDENTIFICATION", "LANGUAGE"} {
+		if !env.Has(name) {
+			env.Set(name, "C")
+		}
+	}
+}
+
+// commandUmask reads a file mode mask; -1 leaves the mask as it is.
+func commandUmask(v any) (int, error) {
+	if v == nil {
+		return -1, nil
+	}
+	digits := strings.TrimLeft(Str(v), "0")
+	if digits == "" {
+		return -1, ExecErrorf("Zero umask is not allowed.")
+	}
+	n, err := strconv.ParseInt(digits, 8, 32)
+	if err != nil {
+		return -1, ExecErrorf("Invalid umask: '%s'", Str(v))
+	}
+	return int(n), nil
+}
+
+// commandTimeout reads seconds; none is no limit.
+func commandTimeout(v any) (time.Duration, error) {
+	seconds, ok := v.(float64)
+	if n, isInt := v.(int64); isInt {
+		seconds, ok = float64(n), true
+	}
+	if !ok && Truth(v) {
+		return 0, OtherErrorf("salt.exceptions.TimedProcTimeoutError", "Error: timeout %s must be a number", Str(v))
+	}
+	return time.Duration(seconds * float64(time.Second)), nil
+}
+
+// decode makes text of one output of the command name.
+func (req cmdRequest) decode(c *Call, p []byte, stream, name string) string {
+	text, replaced := decodeText(p, Str(req.OutputEncoding))
+	if replaced {
+		c.Log.Error(fmt.Sprintf("Failed to decode %s from command %s, non-decodable characters have been replaced", stream, name))
+	}
+	if req.Rstrip {
+		text = pyRstrip(text)
+	}
+	return text
+}
+
+// logResult writes what a command left to the log, a failure at least as an error.
+func logResult(ctx context.Context, c *Call, level slog.Level, name string, req cmdRequest, ret cmdResult) {
+	if !req.IgnoreRetcode && ret.failed() {
+		level = max(level, slog.LevelError)
+		c.Log.Error(fmt.Sprintf("Command '%s' failed with return code: %s", name, Str(ret.retcode)))
+	}
+	if ret.stdout != "" {
+		c.Log.Log(ctx, level, "stdout: "+ret.stdout)
+	}
+	if ret.stderr != "" {
+		c.Log.Log(ctx, level, "stderr: "+ret.stderr)
+	}
+	if Truth(ret.retcode) {
+		c.Log.Log(ctx, level, "retcode: "+Str(ret.retcode))
+	}
 }
 
 // startCommand starts and, unless it goes to the background, waits.

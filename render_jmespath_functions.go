@@ -2,40 +2,82 @@
 package main
 
 import (
-	"fmt"
 	"math"
 	"math/big"
 	"strings"
 	"unicode/utf8"
 )
 
-// jmesArity is how many arguments each function takes; -1: one or more.
-func jmesArity(name string) (int, bool) {
+// jmesFunc is a function: how many arguments it takes (-1: one or more), and what
+// it does.
+type jmesFunc struct {
+	arity int
+	run   func(*jmesCall) (any, error)
+}
+
+func jmesFunction(name string) (f jmesFunc, ok bool) {
 	switch name {
-	case "abs", "avg", "ceil", "floor", "keys", "length", "max", "min", "reverse", "sort", "sum", "to_array", "to_number", "to_string", "type", "values":
-		return 1, true
-	case "contains", "ends_with", "starts_with", "join", "map", "max_by", "min_by", "sort_by":
-		return 2, true
-	case "merge", "not_null":
-		return -1, true
+	case "type":
+		return jmesFunc{1, jmesTypeOf}, true
+	case "not_null":
+		return jmesFunc{-1, jmesNotNull}, true
+	case "to_array":
+		return jmesFunc{1, jmesToArray}, true
+	case "to_string":
+		return jmesFunc{1, jmesToString}, true
+	case "to_number":
+		return jmesFunc{1, jmesToNumber}, true
+	case "abs", "ceil", "floor":
+		return jmesFunc{1, jmesRound}, true
+	case "length":
+		return jmesFunc{1, jmesLength}, true
+	case "keys", "values":
+		return jmesFunc{1, jmesView}, true
+	case "merge":
+		return jmesFunc{-1, jmesMerge}, true
+	case "contains":
+		return jmesFunc{2, jmesContains}, true
+	case "starts_with", "ends_with":
+		return jmesFunc{2, jmesAffix}, true
+	case "join":
+		return jmesFunc{2, jmesJoin}, true
+	case "reverse":
+		return jmesFunc{1, jmesReverse}, true
+	case "sum", "avg":
+		return jmesFunc{1, jmesSum}, true
+	case "sort", "max", "min":
+		return jmesFunc{1, jmesSort}, true
+	case "map":
+		return jmesFunc{2, jmesMap}, true
+	case "sort_by", "max_by", "min_by":
+		return jmesFunc{2, jmesSortBy}, true
 	}
-	return 0, false
+	return jmesFunc{}, false
+}
+
+// jmesCall is a call on its way: the nodes of its arguments, and their values
+// where they are no references to expressions.
+type jmesCall struct {
+	name  string
+	kids  []*jmesNode
+	args  []any
+	depth int
 }
 
 func (n *jmesNode) call(v any, depth int) (any, error) {
 	name := n.value.(string)
-	arity, ok := jmesArity(name)
+	f, ok := jmesFunction(name)
 	if !ok {
 		return nil, jinjaErr("jmespath.exceptions.UnknownFunctionError", "Unknown function: %s()", name)
 	}
-	if arity >= 0 && len(n.kids) != arity {
+	if f.arity >= 0 && len(n.kids) != f.arity {
 		return nil, jinjaErr("jmespath.exceptions.ArityError", "Expected %d %s for function %s(), received %d",
-			arity, jinjaPlural(arity, "argument"), name, len(n.kids))
+			f.arity, jinjaPlural(f.arity, "argument"), name, len(n.kids))
 	}
-	if arity < 0 && len(n.kids) == 0 {
+	if f.arity < 0 && len(n.kids) == 0 {
 		return nil, jinjaErr("jmespath.exceptions.VariadictArityError", "Expected at least 1 argument for function %s(), received 0", name)
 	}
-	args := make([]any, len(n.kids))
+	c := &jmesCall{name, n.kids, make([]any, len(n.kids)), depth}
 	for i, k := range n.kids {
 		if k.kind == "expref" {
 			continue
@@ -44,239 +86,278 @@ func (n *jmesNode) call(v any, depth int) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		args[i] = x
+		c.args[i] = x
 	}
-	wrong := func(i int, expected string) error {
-		return jinjaErr("jmespath.exceptions.JMESPathTypeError", "In function %s(), invalid type for value: %s, expected one of: [%s], received: \"%s\"",
-			name, Str(args[i]), expected, jmesType(args[i]))
+	return f.run(c)
+}
+
+// wrong is the error of an argument that is of another type.
+func (c *jmesCall) wrong(i int, expected string) error {
+	return jinjaErr("jmespath.exceptions.JMESPathTypeError", "In function %s(), invalid type for value: %s, expected one of: [%s], received: \"%s\"",
+		c.name, Str(c.args[i]), expected, jmesType(c.args[i]))
+}
+
+func (c *jmesCall) text(i int) (string, error) {
+	s, ok := c.args[i].(string)
+	if !ok {
+		return "", c.wrong(i, "'string'")
 	}
-	text := func(i int) (string, error) {
-		s, ok := args[i].(string)
-		if !ok {
-			return "", wrong(i, "'string'")
+	return s, nil
+}
+
+func (c *jmesCall) list(i int) ([]any, error) {
+	l, ok := jmesItems(c.args[i])
+	if !ok {
+		return nil, c.wrong(i, "'array'")
+	}
+	return l, nil
+}
+
+func (c *jmesCall) number(i int) error {
+	if jmesType(c.args[i]) != "number" {
+		return c.wrong(i, "'number'")
+	}
+	return nil
+}
+
+// ref is the expression that an argument refers to, as a function.
+func (c *jmesCall) ref(i int) (func(any) (any, error), error) {
+	if c.kids[i].kind != "expref" {
+		return nil, c.wrong(i, "'expref'")
+	}
+	e := c.kids[i].kids[0]
+	return func(v any) (any, error) { return e.eval(v, c.depth+1) }, nil
+}
+
+func jmesTypeOf(c *jmesCall) (any, error) {
+	return jmesType(c.args[0]), nil
+}
+
+func jmesNotNull(c *jmesCall) (any, error) {
+	for _, a := range c.args {
+		if a != nil {
+			return a, nil
 		}
+	}
+	return nil, nil
+}
+
+func jmesToArray(c *jmesCall) (any, error) {
+	if _, ok := jmesItems(c.args[0]); ok {
+		return c.args[0], nil
+	}
+	return NewList(c.args[0]), nil
+}
+
+func jmesToString(c *jmesCall) (any, error) {
+	if s, ok := c.args[0].(string); ok {
 		return s, nil
 	}
-	list := func(i int) ([]any, error) {
-		l, ok := jmesItems(args[i])
+	return EncodeJSON(c.args[0], JSONOptions{Indent: -1, EnsureASCII: true, ItemSep: ",", KeySep: ":"}), nil
+}
+
+func jmesToNumber(c *jmesCall) (any, error) {
+	if jmesType(c.args[0]) == "number" {
+		return c.args[0], nil
+	}
+	if s, ok := c.args[0].(string); ok {
+		if i, ok := parsePythonInt(s, 10); ok {
+			return i, nil
+		}
+		if f, ok := parsePythonFloat(s); ok {
+			return f, nil
+		}
+	}
+	return nil, nil
+}
+
+func jmesRound(c *jmesCall) (any, error) {
+	if err := c.number(0); err != nil {
+		return nil, err
+	}
+	if c.name == "abs" {
+		return filterAbs(nil, c.args[0], nil, nil)
+	}
+	f, isFloat := c.args[0].(float64)
+	if !isFloat {
+		return c.args[0], nil
+	}
+	if c.name == "ceil" {
+		f = math.Ceil(f)
+	} else {
+		f = math.Floor(f)
+	}
+	i, _ := big.NewFloat(f).Int(nil)
+	return normalInt(i), nil
+}
+
+func jmesLength(c *jmesCall) (any, error) {
+	switch x := c.args[0].(type) {
+	case string:
+		return int64(utf8.RuneCountInString(x)), nil
+	case *Map:
+		return int64(x.Len()), nil
+	}
+	l, ok := jmesItems(c.args[0])
+	if !ok {
+		return nil, c.wrong(0, "'string', 'array', 'object'")
+	}
+	return int64(len(l)), nil
+}
+
+func jmesView(c *jmesCall) (any, error) {
+	m, ok := c.args[0].(*Map)
+	if !ok {
+		return nil, c.wrong(0, "'object'")
+	}
+	return &List{Items: (&jinjaView{m, c.name[0]}).items()}, nil
+}
+
+func jmesMerge(c *jmesCall) (any, error) {
+	out := &Map{}
+	for i, a := range c.args {
+		m, ok := a.(*Map)
 		if !ok {
-			return nil, wrong(i, "'array'")
+			return nil, c.wrong(i, "'object'")
 		}
-		return l, nil
+		out.Merge(m)
 	}
-	num := func(i int) error {
-		if jmesType(args[i]) != "number" {
-			return wrong(i, "'number'")
-		}
-		return nil
+	return out, nil
+}
+
+func jmesContains(c *jmesCall) (any, error) {
+	if s, ok := c.args[0].(string); ok {
+		sub, ok := c.args[1].(string)
+		return ok && strings.Contains(s, sub), nil
 	}
-	ref := func(i int) (func(any) (any, error), error) {
-		if n.kids[i].kind != "expref" {
-			return nil, wrong(i, "'expref'")
-		}
-		e := n.kids[i].kids[0]
-		return func(v any) (any, error) { return e.eval(v, depth+1) }, nil
+	l, ok := jmesItems(c.args[0])
+	if !ok {
+		return nil, c.wrong(0, "'array', 'string'")
 	}
-	switch name {
-	case "type":
-		return jmesType(args[0]), nil
-	case "not_null":
-		for _, a := range args {
-			if a != nil {
-				return a, nil
-			}
+	for _, item := range l {
+		if Equal(item, c.args[1]) {
+			return true, nil
 		}
+	}
+	return false, nil
+}
+
+func jmesAffix(c *jmesCall) (any, error) {
+	s, err := c.text(0)
+	if err != nil {
+		return nil, err
+	}
+	fix, err := c.text(1)
+	if c.name == "ends_with" {
+		return strings.HasSuffix(s, fix), err
+	}
+	return strings.HasPrefix(s, fix), err
+}
+
+func jmesJoin(c *jmesCall) (any, error) {
+	sep, err := c.text(0)
+	if err != nil {
+		return nil, err
+	}
+	l, err := c.list(1)
+	if err != nil {
+		return nil, err
+	}
+	parts := make([]string, len(l))
+	for i, item := range l {
+		s, ok := item.(string)
+		if !ok {
+			return nil, c.wrong(1, "'array-string'")
+		}
+		parts[i] = s
+	}
+	return strings.Join(parts, sep), nil
+}
+
+func jmesReverse(c *jmesCall) (any, error) {
+	if s, ok := c.args[0].(string); ok {
+		rs := []rune(s)
+		for i, j := 0, len(rs)-1; i < j; i, j = i+1, j-1 {
+			rs[i], rs[j] = rs[j], rs[i]
+		}
+		return string(rs), nil
+	}
+	l, err := c.list(0)
+	if err != nil {
+		return nil, err
+	}
+	out := append([]any{}, l...)
+	reverseItems(out)
+	return &List{Items: out}, nil
+}
+
+func jmesSum(c *jmesCall) (any, error) {
+	l, err := c.list(0)
+	if err != nil {
+		return nil, err
+	}
+	var total any = int64(0)
+	for _, item := range l {
+		if jmesType(item) != "number" {
+			return nil, c.wrong(0, "'array-number'")
+		}
+		if total, err = arithmetic("+", total, item); err != nil {
+			return nil, err
+		}
+	}
+	if c.name == "sum" {
+		return total, nil
+	}
+	if len(l) == 0 {
 		return nil, nil
-	case "to_array":
-		if _, ok := jmesItems(args[0]); ok {
-			return args[0], nil
-		}
-		return NewList(args[0]), nil
-	case "to_string":
-		if s, ok := args[0].(string); ok {
-			return s, nil
-		}
-		return EncodeJSON(args[0], JSONOptions{Indent: -1, EnsureASCII: true, ItemSep: ",", KeySep: ":"}), nil
-	case "to_number":
-		if jmesType(args[0]) == "number" {
-			return args[0], nil
-		}
-		if s, ok := args[0].(string); ok {
-			if i, ok := parsePythonInt(s, 10); ok {
-				return i, nil
-			}
-			if f, ok := parsePythonFloat(s); ok {
-				return f, nil
-			}
-		}
-		return nil, nil
-	case "abs", "ceil", "floor":
-		if err := num(0); err != nil {
-			return nil, err
-		}
-		if name == "abs" {
-			return filterAbs(nil, args[0], nil, nil)
-		}
-		f, isFloat := args[0].(float64)
-		if !isFloat {
-			return args[0], nil
-		}
-		if name == "ceil" {
-			f = math.Ceil(f)
-		} else {
-			f = math.Floor(f)
-		}
-		i, _ := big.NewFloat(f).Int(nil)
-		return normalInt(i), nil
-	case "length":
-		switch x := args[0].(type) {
-		case string:
-			return int64(utf8.RuneCountInString(x)), nil
-		case *Map:
-			return int64(x.Len()), nil
-		}
-		l, ok := jmesItems(args[0])
-		if !ok {
-			return nil, wrong(0, "'string', 'array', 'object'")
-		}
-		return int64(len(l)), nil
-	case "keys", "values":
-		m, ok := args[0].(*Map)
-		if !ok {
-			return nil, wrong(0, "'object'")
-		}
-		return &List{Items: (&jinjaView{m, name[0]}).items()}, nil
-	case "merge":
-		out := &Map{}
-		for i, a := range args {
-			m, ok := a.(*Map)
-			if !ok {
-				return nil, wrong(i, "'object'")
-			}
-			out.Merge(m)
-		}
-		return out, nil
-	case "contains":
-		if s, ok := args[0].(string); ok {
-			sub, ok := args[1].(string)
-			return ok && strings.Contains(s, sub), nil
-		}
-		l, ok := jmesItems(args[0])
-		if !ok {
-			return nil, wrong(0, "'array', 'string'")
-		}
-		for _, item := range l {
-			if Equal(item, args[1]) {
-				return true, nil
-			}
-		}
-		return false, nil
-	case "starts_with", "ends_with":
-		s, err := text(0)
-		if err != nil {
-			return nil, err
-		}
-		fix, err := text(1)
-		if name == "ends_with" {
-			return strings.HasSuffix(s, fix), err
-		}
-		return strings.HasPrefix(s, fix), err
-	case "join":
-		sep, err := text(0)
-		if err != nil {
-			return nil, err
-		}
-		l, err := list(1)
-		if err != nil {
-			return nil, err
-		}
-		parts := make([]string, len(l))
-		for i, item := range l {
-			s, ok := item.(string)
-			if !ok {
-				return nil, wrong(1, "'array-string'")
-			}
-			parts[i] = s
-		}
-		return strings.Join(parts, sep), nil
-	case "reverse":
-		if s, ok := args[0].(string); ok {
-			rs := []rune(s)
-			for i, j := 0, len(rs)-1; i < j; i, j = i+1, j-1 {
-				rs[i], rs[j] = rs[j], rs[i]
-			}
-			return string(rs), nil
-		}
-		l, err := list(0)
-		if err != nil {
-			return nil, err
-		}
-		out := append([]any{}, l...)
-		reverseItems(out)
-		return &List{Items: out}, nil
-	case "sum", "avg":
-		l, err := list(0)
-		if err != nil {
-			return nil, err
-		}
-		var total any = int64(0)
-		for _, item := range l {
-			if jmesType(item) != "number" {
-				return nil, wrong(0, "'array-number'")
-			}
-			if total, err = arithmetic("+", total, item); err != nil {
-				return nil, err
-			}
-		}
-		if name == "sum" {
-			return total, nil
-		}
-		if len(l) == 0 {
-			return nil, nil
-		}
-		return arithmetic("/", total, int64(len(l)))
-	case "sort", "max", "min":
-		l, err := list(0)
-		if err != nil {
-			return nil, err
-		}
-		return jmesOrder(name, l, l, func() error { return wrong(0, "'array-string', 'array-number'") })
-	case "map":
-		f, err := ref(0)
-		if err != nil {
-			return nil, err
-		}
-		l, err := list(1)
-		if err != nil {
-			return nil, err
-		}
-		out := &List{}
-		for _, item := range l {
-			x, err := f(item)
-			if err != nil {
-				return nil, err
-			}
-			out.Append(x)
-		}
-		return out, nil
-	case "sort_by", "max_by", "min_by":
-		l, err := list(0)
-		if err != nil {
-			return nil, err
-		}
-		f, err := ref(1)
-		if err != nil {
-			return nil, err
-		}
-		keys := make([]any, len(l))
-		for i, item := range l {
-			if keys[i], err = f(item); err != nil {
-				return nil, err
-			}
-		}
-		return jmesOrder(strings.TrimSuffix(name, "_by"), l, keys, func() error { return wrong(0, "'string', 'number'") })
 	}
-	return nil, fmt.Errorf("the function %s has no code", name)
+	return arithmetic("/", total, int64(len(l)))
+}
+
+func jmesSort(c *jmesCall) (any, error) {
+	l, err := c.list(0)
+	if err != nil {
+		return nil, err
+	}
+	return jmesOrder(c.name, l, l, func() error { return c.wrong(0, "'array-string', 'array-number'") })
+}
+
+func jmesMap(c *jmesCall) (any, error) {
+	f, err := c.ref(0)
+	if err != nil {
+		return nil, err
+	}
+	l, err := c.list(1)
+	if err != nil {
+		return nil, err
+	}
+	out := &List{}
+	for _, item := range l {
+		x, err := f(item)
+		if err != nil {
+			return nil, err
+		}
+		out.Append(x)
+	}
+	return out, nil
+}
+
+func jmesSortBy(c *jmesCall) (any, error) {
+	l, err := c.list(0)
+	if err != nil {
+		return nil, err
+	}
+	f, err := c.ref(1)
+	if err != nil {
+		return nil, err
+	}
+	keys := make([]any, len(l))
+	for i, item := range l {
+		if keys[i], err = f(item); err != nil {
+			return nil, err
+		}
+	}
+	return jmesOrder(strings.TrimSuffix(c.name, "_by"), l, keys, func() error { return c.wrong(0, "'string', 'number'") })
 }
 
 // jmesOrder sorts items by keys of one kind, or takes the first or last of them.
