@@ -247,270 +247,357 @@ func linesOfContents(parts []string, newline bool) string {
 	return b.String()
 }
 
+// managedWork is a file.managed on its way. Its steps end the state by returning
+// its return, which is nil while there is more to do.
+type managedWork struct {
+	a        fileManagedArgs
+	name     string
+	ret      *Map
+	env      string
+	label    selinuxLabel
+	keepMode bool // the mode is that of the source
+	replace  bool
+
+	source, sourceHash any
+	mode, user, group  any
+	contents           any
+	vars               *Map // what a template sees
+}
+
 func managedState(ctx context.Context, c *Call, a fileManagedArgs) (*Map, error) {
+	w := newManagedWork(c, a)
+	for _, step := range []func(context.Context, *Call) (*Map, error){
+		w.checkSource, w.readContents, w.checkTarget, w.compareHash, w.keepContents, w.dry,
+	} {
+		if end, err := step(ctx, c); end != nil || err != nil {
+			return end, err
+		}
+	}
+	return w.install(ctx, c)
+}
+
+func newManagedWork(c *Call, a fileManagedArgs) *managedWork {
 	a.Kwargs = a.Kwargs.Clone()
 	a.Kwargs.Delete("env")
 	name := expandUser(a.Name)
-	ret := NewMap("changes", NewMap(), "comment", "", "name", name, "result", true)
-	fail := func(format string, args ...any) (*Map, error) {
-		stateSay(ret, false, format, args...)
-		return ret, nil
-	}
-	if name == "" {
-		return fail("Destination file name is required")
-	}
 	se, _ := a.Selinux.(*Map)
-	mode := a.Mode
-	keepMode := strings.EqualFold(Str(orEmpty(mode)), "keep")
-	if keepMode {
-		mode = nil
+	w := &managedWork{
+		a: a, name: name, env: c.StateEnv(), replace: a.Replace, source: a.Source, sourceHash: a.SourceHash,
+		ret:      NewMap("changes", NewMap(), "comment", "", "name", name, "result", true),
+		label:    selinuxLabel{se.Value("seuser"), se.Value("serole"), se.Value("setype"), se.Value("serange")},
+		keepMode: strings.EqualFold(Str(orEmpty(a.Mode)), "keep"),
+		mode:     a.Mode, user: ownerOf(a.Kwargs, a.User), group: a.Group,
 	}
-	mode = normalizeMode(mode)
+	if w.keepMode {
+		w.mode = nil
+	}
+	w.mode = normalizeMode(w.mode)
+	return w
+}
+
+func (w *managedWork) fail(format string, args ...any) (*Map, error) {
+	_, _ = stateSay(w.ret, false, format, args...)
+	return w.ret, nil
+}
+
+// checkSource sees to it that there is one place at most that contents come from.
+func (w *managedWork) checkSource(_ context.Context, c *Call) (*Map, error) {
+	if w.name == "" {
+		return w.fail("Destination file name is required")
+	}
 	count := 0
-	for _, v := range []any{a.Contents, a.ContentsPillar, a.ContentsGrains} {
+	for _, v := range []any{w.a.Contents, w.a.ContentsPillar, w.a.ContentsGrains} {
 		if v != nil {
 			count++
 		}
 	}
-	source := a.Source
 	switch {
-	case Truth(source) && count > 0:
-		return fail("'source' cannot be used in combination with 'contents', 'contents_pillar', or 'contents_grains'")
-	case keepMode && count > 0:
-		return fail("Mode preservation cannot be used in combination with 'contents', 'contents_pillar', or 'contents_grains'")
+	case Truth(w.source) && count > 0:
+		return w.fail("'source' cannot be used in combination with 'contents', 'contents_pillar', or 'contents_grains'")
+	case w.keepMode && count > 0:
+		return w.fail("Mode preservation cannot be used in combination with 'contents', 'contents_pillar', or 'contents_grains'")
 	case count > 1:
-		return fail("Only one of 'contents', 'contents_pillar', and 'contents_grains' is permitted")
+		return w.fail("Only one of 'contents', 'contents_pillar', and 'contents_grains' is permitted")
 	}
-	replace := a.Replace
-	if !Truth(source) && count == 0 && replace {
-		replace = false
+	if !Truth(w.source) && count == 0 && w.replace {
+		w.replace = false
 		c.Log.Warn(fmt.Sprintf("State for file: %s - Neither 'source' nor 'contents' nor 'contents_pillar' nor 'contents_grains' was defined, yet "+
 			"'replace' was set to 'True'. As there is no source to replace the file with, 'replace' has been set to 'False' to avoid reading the "+
-			"file unnecessarily.", name))
+			"file unnecessarily.", w.name))
 	}
-	if a.Kwargs.Has("file_mode") {
-		ret.Set("warnings", NewList("The 'file_mode' argument will be ignored.  Please use 'mode' instead to set file permissions."))
+	if w.a.Kwargs.Has("file_mode") {
+		w.ret.Set("warnings", NewList("The 'file_mode' argument will be ignored.  Please use 'mode' instead to set file permissions."))
 	}
-	value, given, problem, err := managedContents(ctx, c, a)
+	return nil, nil
+}
+
+// readContents makes the contents that the state itself gives, rendered.
+func (w *managedWork) readContents(ctx context.Context, c *Call) (*Map, error) {
+	value, given, problem, err := managedContents(ctx, c, w.a)
 	if err != nil {
 		return nil, err
 	}
 	if problem != "" {
-		return fail("%s", problem)
+		return w.fail("%s", problem)
 	}
-	var contents any
-	if given {
-		if !a.AllowEmpty && !Truth(value) {
-			id := "'contents'"
-			if Truth(a.ContentsPillar) {
-				id = "contents_pillar " + Str(a.ContentsPillar)
-			} else if Truth(a.ContentsGrains) {
-				id = "contents_grains " + Str(a.ContentsGrains)
-			}
-			return fail("%s value would result in empty contents. Set allow_empty to True to allow the managed file to be empty.", id)
+	if !given {
+		return nil, nil
+	}
+	if !w.a.AllowEmpty && !Truth(value) {
+		id := "'contents'"
+		if Truth(w.a.ContentsPillar) {
+			id = "contents_pillar " + Str(w.a.ContentsPillar)
+		} else if Truth(w.a.ContentsGrains) {
+			id = "contents_grains " + Str(w.a.ContentsGrains)
 		}
-		if p, ok := value.([]byte); ok {
-			contents = p
-		} else {
-			parts := textList(value)
-			if len(parts) == 0 {
-				return fail("Contents specified by contents/contents_pillar/contents_grains is not a string or list of strings, and is not binary " +
-					"data. SLS is likely malformed.")
-			}
-			contents = linesOfContents(parts, a.ContentsNewline)
+		return w.fail("%s value would result in empty contents. Set allow_empty to True to allow the managed file to be empty.", id)
+	}
+	if p, ok := value.([]byte); ok {
+		w.contents = p
+	} else {
+		parts := textList(value)
+		if len(parts) == 0 {
+			return w.fail("Contents specified by contents/contents_pillar/contents_grains is not a string or list of strings, and is not binary " +
+				"data. SLS is likely malformed.")
 		}
-		if Truth(a.Template) {
-			v, err := c.RunKw(ctx, "file.apply_template_on_contents", []any{contents}, NewMap("template", a.Template, "context", a.Context,
-				"defaults", a.Defaults, "saltenv", c.StateEnv()))
-			if err != nil {
-				return nil, err
-			}
-			if m, ok := v.(*Map); ok {
-				ret.Set("result", false)
-				if r, ok := m.Get("result"); ok {
-					ret.Set("result", r)
-				}
-				ret.Set("comment", "Error while applying template on contents")
-				if r, ok := m.Get("comment"); ok {
-					ret.Set("comment", r)
-				}
-				return ret, nil
-			}
-			contents = v
-		}
+		w.contents = linesOfContents(parts, w.a.ContentsNewline)
 	}
-	user, group := ownerOf(a.Kwargs, a.User), a.Group
-	if !a.Create && !isFile(name) {
-		ret.Set("comment", fmt.Sprintf("File %s is not present and is not set for creation", name))
-		return ret, nil
+	if !Truth(w.a.Template) {
+		return nil, nil
 	}
-	if msg := checkOwner(c, user, group); msg != "" {
-		return fail("%s", msg)
+	v, err := c.RunKw(ctx, "file.apply_template_on_contents", []any{w.contents}, NewMap("template", w.a.Template, "context", w.a.Context,
+		"defaults", w.a.Defaults, "saltenv", w.env))
+	if err != nil {
+		return nil, err
 	}
-	if !filepath.IsAbs(name) {
-		return fail("Specified file %s is not an absolute path", name)
+	m, failed := v.(*Map)
+	if !failed {
+		w.contents = v
+		return nil, nil
 	}
-	if isDir(name) {
-		return fail("Specified target %s is a directory", name)
+	w.ret.Set("result", kwargOf(m, "result", false))
+	w.ret.Set("comment", kwargOf(m, "comment", "Error while applying template on contents"))
+	return w.ret, nil
+}
+
+// checkTarget sees to it that the file can be managed with these arguments.
+func (w *managedWork) checkTarget(_ context.Context, c *Call) (*Map, error) {
+	if !w.a.Create && !isFile(w.name) {
+		w.ret.Set("comment", fmt.Sprintf("File %s is not present and is not set for creation", w.name))
+		return w.ret, nil
 	}
-	vars, ok := a.Context.(*Map)
-	if a.Context != nil && !ok {
-		return fail("Context must be formed as a dict")
+	if msg := checkOwner(c, w.user, w.group); msg != "" {
+		return w.fail("%s", msg)
 	}
-	vars = vars.Clone()
-	if _, ok := a.Defaults.(*Map); Truth(a.Defaults) && !ok {
-		return fail("Defaults must be formed as a dict")
+	if !filepath.IsAbs(w.name) {
+		return w.fail("Specified file %s is not an absolute path", w.name)
 	}
-	env := c.StateEnv()
-	sourceHash := a.SourceHash
-	if m, ok := source.(*Map); ok {
+	if isDir(w.name) {
+		return w.fail("Specified target %s is a directory", w.name)
+	}
+	vars, ok := w.a.Context.(*Map)
+	if w.a.Context != nil && !ok {
+		return w.fail("Context must be formed as a dict")
+	}
+	w.vars = vars.Clone()
+	if _, ok := w.a.Defaults.(*Map); Truth(w.a.Defaults) && !ok {
+		return w.fail("Defaults must be formed as a dict")
+	}
+	if m, ok := w.source.(*Map); ok {
 		class := "dict"
 		if m.Class() != "" {
 			class = "collections." + m.Class()
 		}
-		return fail("Unable to manage file: '%s' object has no attribute 'decode'", class)
+		return w.fail("Unable to manage file: '%s' object has no attribute 'decode'", class)
 	}
-	if contents == nil && !Truth(a.Template) && Truth(source) && !a.SkipVerify && pathExists(name) && replace {
-		if src, hash, err := pickSource(ctx, c, source, sourceHash, env); err != nil {
-			c.Log.Error(fmt.Sprintf("Failed checking existing file's hash against specified source_hash: %s", errText(err)))
-		} else {
-			source, sourceHash = src, hash
-			s := Str(orEmpty(source))
-			if scheme := urlScheme(s); Truth(sourceHash) && scheme != "salt" && scheme != "file" && !filepath.IsAbs(s) {
-				sum, err := c.RunKw(ctx, "file.get_source_sum", []any{name, source, sourceHash, a.SourceHashName, env}, NewMap("verify_ssl", a.VerifySSL))
-				if err != nil {
-					c.Log.Error(fmt.Sprintf("Failed checking existing file's hash against specified source_hash: %s", errText(err)))
-				} else if m, ok := sum.(*Map); ok {
-					if have, err := hashOfFile(name, m.Str("hash_type")); err == nil && have == m.Str("hsum") {
-						replace = false
-					}
-				}
-			}
-		}
+	return nil, nil
+}
+
+// compareHash keeps a file from being replaced that has the hash of its remote
+// source: that need not be fetched.
+func (w *managedWork) compareHash(ctx context.Context, c *Call) (*Map, error) {
+	if w.contents != nil || Truth(w.a.Template) || !Truth(w.source) || w.a.SkipVerify || !pathExists(w.name) || !w.replace {
+		return nil, nil
 	}
-	if !replace && pathExists(name) {
-		_, perms, err := checkPerms(ctx, c, permsCheck{name: name, ret: ret, user: user, group: group, mode: mode, attrs: a.Attrs, follow: a.FollowSymlinks,
-			seuser: se.Value("seuser"), serole: se.Value("serole"), setype: se.Value("setype"), serange: se.Value("serange")})
-		if err != nil {
-			return nil, err
-		}
-		switch {
-		case c.Testing():
-			if lmode, ok := perms.Get("lmode"); Truth(mode) && ok && !Equal(mode, lmode) {
-				ret.Set("comment", fmt.Sprintf("File %s will be updated with permissions %s from its current state of %s", name, Str(mode), Str(lmode)))
-			} else {
-				ret.Set("comment", fmt.Sprintf("File %s not updated", name))
-			}
-		case !Truth(ret.Value("changes")) && Truth(ret.Value("result")):
-			ret.Set("comment", fmt.Sprintf("File %s exists with proper permissions. No changes made.", name))
-		}
-		return ret, nil
+	failed := func(err error) (*Map, error) {
+		c.Log.Error(fmt.Sprintf("Failed checking existing file's hash against specified source_hash: %s", errText(err)))
+		return nil, nil
 	}
-	accumulated, _ := loadAccumulators(c)
-	if texts := accumulated.Map(name); texts != nil {
-		vars.Set("accumulator", texts)
-	}
-	if c.Testing() {
-		changes, comment, err := managedChanges(ctx, c, checkManagedChangesArgs{managedFile: managedFile{Name: name, Source: source, SourceHash: sourceHash,
-			SourceHashName: a.SourceHashName, User: user, Group: group, Mode: mode, Attrs: a.Attrs, Template: a.Template, Context: vars,
-			Defaults: a.Defaults, Saltenv: env, Contents: contents, SkipVerify: a.SkipVerify}, KeepMode: keepMode,
-			selinuxLabel: selinuxLabel{se.Value("seuser"), se.Value("serole"), se.Value("setype"), se.Value("serange")}, VerifySsl: a.VerifySSL,
-			FollowSymlinks: a.FollowSymlinks, Kwargs: a.Kwargs})
-		switch {
-		case err != nil && isExecError(err):
-			return fail("Unable to manage file: %s", errText(err))
-		case err != nil:
-			return nil, err
-		case comment != "":
-			ret.Set("result", false)
-			ret.Set("comment", comment)
-		case changes.Len() > 0:
-			ret.Set("result", nil)
-			ret.Set("changes", changes)
-			ret.Set("comment", fmt.Sprintf("The file %s is set to be changed\nNote: No changes made, actual changes may\nbe different due to other states.", name))
-			if changes.Has("diff") && !a.ShowChanges {
-				changes.Set("diff", "<show_changes=False>")
-			}
-		default:
-			ret.Set("comment", fmt.Sprintf("The file %s is in the correct state", name))
-		}
-		return ret, nil
-	}
-	source, sourceHash, err = pickSource(ctx, c, source, sourceHash, env)
+	source, hash, err := pickSource(ctx, c, w.source, w.sourceHash, w.env)
 	if err != nil {
+		return failed(err)
+	}
+	w.source, w.sourceHash = source, hash
+	s := Str(orEmpty(source))
+	if scheme := urlScheme(s); !Truth(hash) || scheme == "salt" || scheme == "file" || filepath.IsAbs(s) {
+		return nil, nil
+	}
+	sum, err := c.RunKw(ctx, "file.get_source_sum", []any{w.name, source, hash, w.a.SourceHashName, w.env}, NewMap("verify_ssl", w.a.VerifySSL))
+	if err != nil {
+		return failed(err)
+	}
+	if m, ok := sum.(*Map); ok {
+		if have, err := hashOfFile(w.name, m.Str("hash_type")); err == nil && have == m.Str("hsum") {
+			w.replace = false
+		}
+	}
+	return nil, nil
+}
+
+// keepContents sees to owner and mode alone where the contents are to stay.
+func (w *managedWork) keepContents(ctx context.Context, c *Call) (*Map, error) {
+	if w.replace || !pathExists(w.name) {
+		return nil, nil
+	}
+	_, perms, err := checkPerms(ctx, c, permsCheck{name: w.name, ret: w.ret, user: w.user, group: w.group, mode: w.mode, attrs: w.a.Attrs,
+		follow: w.a.FollowSymlinks, seuser: w.label.Seuser, serole: w.label.Serole, setype: w.label.Setype, serange: w.label.Serange})
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case c.Testing():
+		if lmode, ok := perms.Get("lmode"); Truth(w.mode) && ok && !Equal(w.mode, lmode) {
+			w.ret.Set("comment", fmt.Sprintf("File %s will be updated with permissions %s from its current state of %s", w.name, Str(w.mode), Str(lmode)))
+		} else {
+			w.ret.Set("comment", fmt.Sprintf("File %s not updated", w.name))
+		}
+	case !Truth(w.ret.Value("changes")) && Truth(w.ret.Value("result")):
+		w.ret.Set("comment", fmt.Sprintf("File %s exists with proper permissions. No changes made.", w.name))
+	}
+	return w.ret, nil
+}
+
+// dry ends a dry run with what would change.
+func (w *managedWork) dry(ctx context.Context, c *Call) (*Map, error) {
+	accumulated, _ := loadAccumulators(c)
+	if texts := accumulated.Map(w.name); texts != nil {
+		w.vars.Set("accumulator", texts)
+	}
+	if !c.Testing() {
+		return nil, nil
+	}
+	changes, comment, err := managedChanges(ctx, c, checkManagedChangesArgs{managedFile: managedFile{Name: w.name, Source: w.source,
+		SourceHash: w.sourceHash, SourceHashName: w.a.SourceHashName, User: w.user, Group: w.group, Mode: w.mode, Attrs: w.a.Attrs,
+		Template: w.a.Template, Context: w.vars, Defaults: w.a.Defaults, Saltenv: w.env, Contents: w.contents, SkipVerify: w.a.SkipVerify},
+		KeepMode: w.keepMode, selinuxLabel: w.label, VerifySsl: w.a.VerifySSL, FollowSymlinks: w.a.FollowSymlinks, Kwargs: w.a.Kwargs})
+	switch {
+	case err != nil && isExecError(err):
+		return w.fail("Unable to manage file: %s", errText(err))
+	case err != nil:
+		return nil, err
+	case comment != "":
+		return w.fail("%s", comment)
+	case changes.Len() > 0:
+		if changes.Has("diff") && !w.a.ShowChanges {
+			changes.Set("diff", "<show_changes=False>")
+		}
+		w.ret.Set("changes", changes)
+		_, _ = stateSay(w.ret, nil, "The file %s is set to be changed\nNote: No changes made, actual changes may\nbe different due to other states.", w.name)
+	default:
+		w.ret.Set("comment", fmt.Sprintf("The file %s is in the correct state", w.name))
+	}
+	return w.ret, nil
+}
+
+// install fetches the source and puts the file in place, past check_cmd.
+func (w *managedWork) install(ctx context.Context, c *Call) (*Map, error) {
+	var err error
+	if w.source, w.sourceHash, err = pickSource(ctx, c, w.source, w.sourceHash, w.env); err != nil {
 		if !isExecError(err) {
 			return nil, err
 		}
-		return fail("Unable to manage file: %s", errText(err))
+		return w.fail("Unable to manage file: %s", errText(err))
 	}
-	sfn, sum, comment, err := getManaged(ctx, c, getManagedArgs{Name: name, Template: a.Template, Source: source, SourceHash: sourceHash,
-		SourceHashName: a.SourceHashName, User: user, Group: group, Mode: mode, Attrs: a.Attrs, Saltenv: env, Context: vars, Defaults: a.Defaults,
-		SkipVerify: a.SkipVerify, VerifySsl: a.VerifySSL, UseEtag: a.UseEtag, Kwargs: a.Kwargs})
+	sfn, sum, comment, err := getManaged(ctx, c, getManagedArgs{Name: w.name, Template: w.a.Template, Source: w.source, SourceHash: w.sourceHash,
+		SourceHashName: w.a.SourceHashName, User: w.user, Group: w.group, Mode: w.mode, Attrs: w.a.Attrs, Saltenv: w.env, Context: w.vars,
+		Defaults: w.a.Defaults, SkipVerify: w.a.SkipVerify, VerifySsl: w.a.VerifySSL, UseEtag: w.a.UseEtag, Kwargs: w.a.Kwargs})
 	if err != nil {
-		ret.Set("changes", NewMap())
-		return fail("Unable to manage file: %s", errText(err))
+		w.ret.Set("changes", NewMap())
+		return w.fail("Unable to manage file: %s", errText(err))
 	}
-	manage := func(target, sfn string, ret *Map) (*Map, error) {
-		return manageFile(ctx, c, manageFileArgs{Name: target, Sfn: sfn, Ret: ret, Source: source, SourceSum: sum, User: user, Group: group, Mode: mode,
-			Attrs: a.Attrs, Saltenv: env, Backup: a.Backup, Makedirs: a.Makedirs, Template: a.Template, ShowChanges: a.ShowChanges, Contents: contents,
-			DirMode: a.DirMode, FollowSymlinks: a.FollowSymlinks, SkipVerify: a.SkipVerify, KeepMode: keepMode, Encoding: a.Encoding,
-			EncodingErrors: a.EncodingErrors, Seuser: se.Value("seuser"), Serole: se.Value("serole"), Setype: se.Value("setype"),
-			Serange: se.Value("serange"), VerifySsl: a.VerifySSL, UseEtag: a.UseEtag, Kwargs: a.Kwargs})
-	}
-	if Truth(a.CheckCmd) {
-		tmp, err := os.CreateTemp(a.TmpDir, "__salt.tmp.*"+a.TmpExt)
+	if Truth(w.a.CheckCmd) {
+		tmp, err := os.CreateTemp(w.a.TmpDir, "__salt.tmp.*"+w.a.TmpExt)
 		if err != nil {
 			return nil, pyOSError(err)
 		}
 		tmp.Close()
 		defer os.Remove(tmp.Name())
-		if isFile(name) {
-			if err := copyKeeping(name, tmp.Name()); err != nil {
-				return fail("Unable to copy file %s to %s: %s", name, tmp.Name(), errText(err))
-			}
+		checked, end, err := w.check(ctx, c, tmp.Name(), sfn, sum)
+		if end != nil || err != nil {
+			return end, err
 		}
-		tried, err := manage(tmp.Name(), sfn, ret)
-		if err != nil {
-			ret.Set("changes", NewMap())
-			return fail("Unable to check_cmd file: %s", errText(err))
-		}
-		changed := Truth(tried.Value("changes"))
-		ret = NewMap("changes", NewMap(), "comment", "", "name", name, "result", true)
-		if changed {
-			kw := NewMap()
-			if sh, ok := c.Grains.Get("shell"); ok {
-				kw.Set("shell", sh)
-			}
-			bad, err := runFileCheck(ctx, c, Str(a.CheckCmd), tmp.Name(), kw)
-			if err != nil {
-				return nil, err
-			}
-			if bad != nil {
-				ret.Merge(bad)
-				return ret, nil
-			}
+		if checked {
 			sfn = tmp.Name()
 		}
 	}
-	if comment != "" && contents == nil {
-		return fail("%s", comment)
+	if comment != "" && w.contents == nil {
+		return w.fail("%s", comment)
 	}
-	out, err := manage(name, sfn, ret)
+	out, err := w.put(ctx, c, w.name, sfn, sum)
 	if err != nil {
-		ret.Set("changes", NewMap())
-		out, err = fail("Unable to manage file: %s", errText(err))
+		w.ret.Set("changes", NewMap())
+		out, err = w.fail("Unable to manage file: %s", errText(err))
 	}
-	if !a.KeepSource {
-		if s := Str(orEmpty(source)); sfn == "" && urlScheme(s) == "salt" {
-			if v, err := c.Run(ctx, "cp.is_cached", source, env); err == nil {
-				sfn = Str(v)
-			}
-		}
-		if cache := c.Opts.Path("cachedir"); sfn != "" && cache != "" && strings.HasPrefix(sfn, cache) {
-			os.Remove(sfn)
-		}
+	if !w.a.KeepSource {
+		w.dropSource(ctx, c, sfn)
 	}
 	return out, err
+}
+
+// put makes a file of what was fetched.
+func (w *managedWork) put(ctx context.Context, c *Call, target, sfn string, sum *Map) (*Map, error) {
+	return manageFile(ctx, c, manageFileArgs{Name: target, Sfn: sfn, Ret: w.ret, Source: w.source, SourceSum: sum, User: w.user, Group: w.group,
+		Mode: w.mode, Attrs: w.a.Attrs, Saltenv: w.env, Backup: w.a.Backup, Makedirs: w.a.Makedirs, Template: w.a.Template,
+		ShowChanges: w.a.ShowChanges, Contents: w.contents, DirMode: w.a.DirMode, FollowSymlinks: w.a.FollowSymlinks, SkipVerify: w.a.SkipVerify,
+		KeepMode: w.keepMode, Encoding: w.a.Encoding, EncodingErrors: w.a.EncodingErrors, Seuser: w.label.Seuser, Serole: w.label.Serole,
+		Setype: w.label.Setype, Serange: w.label.Serange, VerifySsl: w.a.VerifySSL, UseEtag: w.a.UseEtag, Kwargs: w.a.Kwargs})
+}
+
+// check makes the file as tmp and runs check_cmd on it; changed says that it
+// differs from what is there.
+func (w *managedWork) check(ctx context.Context, c *Call, tmp, sfn string, sum *Map) (changed bool, end *Map, err error) {
+	if isFile(w.name) {
+		if err := copyKeeping(w.name, tmp); err != nil {
+			end, err := w.fail("Unable to copy file %s to %s: %s", w.name, tmp, errText(err))
+			return false, end, err
+		}
+	}
+	tried, err := w.put(ctx, c, tmp, sfn, sum)
+	if err != nil {
+		w.ret.Set("changes", NewMap())
+		end, err := w.fail("Unable to check_cmd file: %s", errText(err))
+		return false, end, err
+	}
+	changed = Truth(tried.Value("changes"))
+	w.ret = NewMap("changes", NewMap(), "comment", "", "name", w.name, "result", true)
+	if !changed {
+		return false, nil, nil
+	}
+	kw := NewMap()
+	if sh, ok := c.Grains.Get("shell"); ok {
+		kw.Set("shell", sh)
+	}
+	bad, err := runFileCheck(ctx, c, Str(w.a.CheckCmd), tmp, kw)
+	if err != nil {
+		return false, nil, err
+	}
+	if bad != nil {
+		w.ret.Merge(bad)
+		return false, w.ret, nil
+	}
+	return true, nil, nil
+}
+
+// dropSource takes the copy of the source out of the minion's cache.
+func (w *managedWork) dropSource(ctx context.Context, c *Call, sfn string) {
+	if sfn == "" && urlScheme(Str(orEmpty(w.source))) == "salt" {
+		if v, err := c.Run(ctx, "cp.is_cached", w.source, w.env); err == nil {
+			sfn = Str(v)
+		}
+	}
+	if cache := c.Opts.Path("cachedir"); sfn != "" && cache != "" && strings.HasPrefix(sfn, cache) {
+		os.Remove(sfn)
+	}
 }
 
 // runFileCheck runs check_cmd on a file; nil if the file is good.
