@@ -21,6 +21,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 )
 
 // customKinds maps the kinds of user-written files to the names of their
@@ -196,8 +197,8 @@ func (u *Customs) scan() {
 	}
 }
 
-// customName is the module name of a directory entry: letters, digits and _,
-// not beginning with a digit; a package is a directory with __init__.py.
+// customName is the module name of a directory entry; a package is a directory
+// with __init__.py.
 func customName(dir string, e fs.DirEntry) (string, bool) {
 	name := e.Name()
 	if strings.HasPrefix(name, "_") || strings.HasPrefix(name, ".") {
@@ -205,23 +206,20 @@ func customName(dir string, e fs.DirEntry) (string, bool) {
 	}
 	if e.IsDir() {
 		_, err := os.Stat(filepath.Join(dir, name, "__init__.py"))
-		return name, err == nil && isIdentifier(name)
+		return name, err == nil && isModuleName(name)
 	}
 	ext := filepath.Ext(name)
 	if ext == ".pyc" || ext == ".pyo" {
 		return "", false
 	}
 	name = strings.TrimSuffix(name, ext)
-	return name, isIdentifier(name)
+	return name, isModuleName(name)
 }
 
-func isIdentifier(s string) bool {
-	for i, r := range s {
-		if r != '_' && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (i == 0 || r < '0' || r > '9') {
-			return false
-		}
-	}
-	return s != ""
+// isModuleName says whether functions of a file of that name can be called: a
+// dot would end the name of the module.
+func isModuleName(s string) bool {
+	return s != "" && !strings.ContainsAny(s, "./\\\x00 ") && utf8.ValidString(s)
 }
 
 // Has says whether a file of a kind may be called name, without loading it.

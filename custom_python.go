@@ -200,12 +200,31 @@ func (h *pythonHost) loadTimeout() time.Duration {
 	return 30 * time.Second
 }
 
+// stop ends a host that is well: it forks for the calls that it was asked for
+// and leaves. Calls have processes of their own and go on.
 func (h *pythonHost) stop() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.retireLocked()
+}
+
+// hostLeaveTimeout is how long a host may take to leave.
+const hostLeaveTimeout = 5 * time.Second
+
+func (h *pythonHost) retireLocked() {
+	if h.cmd == nil {
+		return
+	}
+	host := h.cmd.Process
+	h.ctrl.Close()
+	late := time.AfterFunc(hostLeaveTimeout, func() { host.Kill() })
+	h.cmd.Wait()
+	late.Stop()
+	h.cmd = nil
 	h.stopLocked()
 }
 
+// stopLocked ends a host that does not answer as it should.
 func (h *pythonHost) stopLocked() {
 	if h.idle != nil {
 		h.idle.Stop()
@@ -235,7 +254,7 @@ func (h *pythonHost) rest() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if h.active == 0 {
-			h.stopLocked()
+			h.retireLocked()
 		}
 	})
 }
@@ -603,6 +622,9 @@ func hostError(e *Map) error {
 		if hostKind(k) == e.Str("kind") {
 			kind = k
 		}
+	}
+	if info, ok := unpackHost(e.Value("info")).(*Map); ok && kind == ErrExecution {
+		return ExecErrorInfo(e.Str("error"), info)
 	}
 	return &ModuleError{Kind: kind, Class: e.Str("class"), Msg: e.Str("msg"), Trace: e.Str("trace")}
 }

@@ -4,7 +4,7 @@
 // box has below extension_modules, no more and no less; a file is replaced only
 // if its hash differs, and written beside and renamed. Names are those of the
 // file server, checked by the file client; a file that cannot be a module
-// (slashes beyond a package, odd letters) is left out with a warning.
+// (a dot in its name) comes over too, with a warning.
 package main
 
 import (
@@ -49,9 +49,8 @@ func SyncCustoms(ctx context.Context, c *Call, kind string, saltenvs []string, w
 					continue
 				}
 				mod := strings.TrimSuffix(path.Base(strings.SplitN(rel, "/", 2)[0]), path.Ext(strings.SplitN(rel, "/", 2)[0]))
-				if !isIdentifier(mod) {
-					c.Log.Warn(fmt.Sprintf("salt://%s (%s) cannot be the name of a module, it is left out", n, env))
-					continue
+				if !isModuleName(mod) {
+					c.Log.Warn(fmt.Sprintf("salt://%s (%s): %q cannot be the name of a module, so it cannot be called", n, env, mod))
 				}
 				if listed(mod, blacklist) || len(whitelist) > 0 && !listed(mod, whitelist) {
 					continue

@@ -336,7 +336,14 @@ func TestVirtualNamesAndOverriding(t *testing.T) {
 	b.file("modules", "test.py", "def ping():\n    return 'mine'\n")
 	b.want("['a']", "pkgs.list")
 	b.want("'mypkg.list' is not available.", "mypkg.list")
-	b.want("'mine'", "test.ping") // a user's module comes before the built-in one
+	b.want("'mine'", "test.ping") // a user's file hides the built-in one of its name
+	b.want("'test.echo' is not available.", "test.echo", "x")
+	b.file("modules", "mygrains.py", "__virtualname__ = 'grains'\n\ndef get(key):\n    return 'mine'\n\ndef more():\n    return 'joined'\n")
+	b.file("modules", "pkg.py", "def latest():\n    return 'mine'\n")
+	b.mods.Refresh()
+	b.env.Loader = NewLoader(b.env.Opts, b.mods)
+	b.want("'joined'", "grains.more")      // under a built-in name its functions join the others,
+	b.want("'Testix'", "grains.get", "os") // and the file of that name comes first
 }
 
 func TestPythonUtilsAndGrains(t *testing.T) {
@@ -475,5 +482,110 @@ func TestPythonRenderer(t *testing.T) {
 	}
 	if _, err := render("#!py\nx = 1\n"); err == nil || !strings.Contains(err.Error(), "no function run()") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// What a module does to its own process stays there, and the minion answers.
+func TestModulesThatMisbehave(t *testing.T) {
+	needPython(t)
+	b := newCustomBox(t)
+	b.file("modules", "grün-1.py", "def f():\n    return 'odd name'\n")
+	b.file("modules", "bad.py", `import os, sys, threading
+from os.path import join
+from salt.exceptions import CommandExecutionError
+
+
+def forks():
+    if os.fork() == 0:
+        return 'child'
+    os.wait()
+    return 'parent'
+
+
+def execs():
+    os.execv('/bin/true', ['true'])
+
+
+def closes():
+    for fd in range(256):
+        try:
+            os.close(fd)
+        except OSError:
+            pass
+    return 'closed'
+
+
+def huge():
+    return 'z' * (20 << 20)
+
+
+def recursion(n=0):
+    return recursion(n + 1)
+
+
+def threads():
+    got = []
+    ts = [threading.Thread(target=lambda n=n: got.append(__salt__['test.echo'](n))) for n in range(8)]
+    [t.start() for t in ts]
+    [t.join() for t in ts]
+    return sorted(got)
+
+
+def info():
+    raise CommandExecutionError('boom', info={'a': 1})
+
+`)
+	b.file("modules", "raises.py", "def __virtual__():\n    raise ValueError('boom')\n\ndef f():\n    return 1\n")
+	b.want("'odd name'", "grün-1.f")
+	b.want("'parent'", "bad.forks")
+	b.want("ERROR: modules.execs: its process ended without an answer", "bad.execs")
+	b.want("'closed'", "bad.closes")
+	if v, err := b.run("bad.huge"); err != nil || len(Str(v)) != 20<<20 {
+		t.Errorf("a large result: %d bytes, %v", len(Str(v)), err)
+	}
+	if _, err := b.run("bad.recursion"); err == nil || asModuleError(err).Class != "RecursionError" {
+		t.Errorf("recursion: %v", err)
+	}
+	b.want("[0, 1, 2, 3, 4, 5, 6, 7]", "bad.threads")
+	b.want("ERROR: boom. Additional info follows:\n\na:\n    1", "bad.info")
+	b.want("'bad.join' is not available.", "bad.join") // imported from elsewhere
+	_, err := b.run("raises.f")
+	if err == nil || err.Error() != "'raises' __virtual__ returned False: Exception raised when processing __virtual__ function for "+
+		"salt.loaded.ext.module.raises. Module will not be loaded: boom" {
+		t.Errorf("an exception in __virtual__: %v", err)
+	}
+	b.want("'parent'", "bad.forks") // and the host lives on
+}
+
+// Files that come anew while calls run do not disturb these.
+func TestRefreshWhileCallsRun(t *testing.T) {
+	needPython(t)
+	b := newCustomBox(t)
+	b.file("modules", "slow.py", "import time\n\n\ndef f(n):\n    time.sleep(0.02)\n    return __salt__['test.echo'](n)\n")
+	b.want("0", "slow.f", int64(0))
+	done := make(chan error, 8)
+	for n := range 8 {
+		go func() {
+			for i := range 5 {
+				v, err := b.run("slow.f", int64(n*5+i))
+				if err == nil && v != int64(n*5+i) {
+					err = errors.New("got " + Repr(v))
+				}
+				if err != nil {
+					done <- err
+					return
+				}
+			}
+			done <- nil
+		}()
+	}
+	for range 5 {
+		b.mods.Refresh()
+		time.Sleep(10 * time.Millisecond)
+	}
+	for range 8 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -233,7 +233,7 @@ func TestGetFileWithGzip(t *testing.T) {
 func TestSyncModules(t *testing.T) {
 	s := newFakeFiles(t)
 	s.files["_modules/haha.py"] = []byte("def hello():\n    return 'hello,boy!'\n")
-	s.files["_modules/bad-name.py"] = []byte("x")
+	s.files["_modules/bad.name.py"] = []byte("x")
 	s.files["_modules/pkg/__init__.py"] = []byte("")
 	c, log := fileBox(t, s)
 	dest := filepath.Join(c.Opts.Path("cachedir"), "extmods/modules")
@@ -244,7 +244,7 @@ func TestSyncModules(t *testing.T) {
 			t.Errorf("got %v, %v; want %s", got, err, want)
 		}
 	}
-	sync("modules.haha modules.pkg.__init__")
+	sync("modules.bad.name modules.haha modules.pkg.__init__")
 	sync("")
 	s.files["_modules/haha.py"] = []byte("def hello():\n    return 'again'\n")
 	sync("modules.haha")
@@ -256,7 +256,7 @@ func TestSyncModules(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dest, "pkg")); !os.IsNotExist(err) {
 		t.Error("what the file server no longer has is still here")
 	}
-	if !strings.Contains(log.String(), "bad-name") {
+	if !strings.Contains(log.String(), "bad.name") {
 		t.Errorf("the odd name is not in the log: %s", log)
 	}
 }

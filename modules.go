@@ -164,19 +164,45 @@ func (l *Loader) Module(ctx context.Context, c *Call, name string) *LoadedModule
 	return m
 }
 
+// load finds the files of a name: those of the user, and a built-in one. A
+// user's file hides the built-in one of the same name; with only the virtual
+// name in common, both have their functions under it.
 func (l *Loader) load(ctx context.Context, c *Call, name string) *LoadedModule {
+	var own *LoadedModule
 	if l.custom != nil {
-		if m := l.custom.Lookup(ctx, c, name); m != nil {
-			return m
+		own = l.custom.Lookup(ctx, c, name)
+	}
+	if own == nil {
+		return l.builtin(ctx, c, name, "")
+	}
+	builtin := l.builtin(ctx, c, name, own.Provider)
+	switch {
+	case builtin == nil || builtin.Refused != "":
+		return own
+	case own.Refused != "":
+		return builtin
+	}
+	first, second := own, builtin
+	if builtin.Provider == name && own.Provider != name { // the file of that name comes first
+		first, second = builtin, own
+	}
+	for fun, f := range second.Funcs {
+		if _, have := first.Funcs[fun]; !have {
+			first.Funcs[fun] = f
 		}
 	}
+	return first
+}
+
+// builtin finds the built-in module of a name, without the file hidden.
+func (l *Loader) builtin(ctx context.Context, c *Call, name, hidden string) *LoadedModule {
 	wanted := ""
 	if p := l.opts.Map("providers"); p != nil {
 		wanted = p.Str(name)
 	}
 	var refused *LoadedModule
 	for _, e := range l.entries {
-		if e.calledAs() != name && e.name != name {
+		if e.calledAs() != name && e.name != name || e.name == hidden {
 			continue
 		}
 		if wanted != "" && e.name != wanted {

@@ -162,3 +162,13 @@ func parseSlotCall(s string) (fun string, args []any, kwargs *Map, ok bool) {
 	}
 	return "", nil, nil, false
 }
+
+// isIdentifier says whether s is a name as Python's are, in plain letters.
+func isIdentifier(s string) bool {
+	for i, r := range s {
+		if r != '_' && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (i == 0 || r < '0' || r > '9') {
+			return false
+		}
+	}
+	return s != ""
+}

@@ -13,6 +13,7 @@ one key "!" and its partner "v" (see pack and unpack).
 import array
 import base64
 import collections
+import fcntl
 import inspect
 import io
 import json
@@ -22,6 +23,7 @@ import signal
 import socket
 import struct
 import sys
+import threading
 import traceback
 import types
 
@@ -145,7 +147,8 @@ def describe_error(exc):
     lines = traceback.format_exception(cls, exc, exc.__traceback__)
     # Frames of this file say nothing to the author of a module.
     kept = [l for l in lines if not l.startswith('  File "<halite host>"')]
-    return {"kind": kind_of(exc), "class": name, "msg": str(exc), "trace": "".join(kept)}
+    return {"kind": kind_of(exc), "class": name, "msg": str(exc), "trace": "".join(kept),
+            "info": pack(getattr(exc, "info", None) or None), "error": str(getattr(exc, "error", ""))}
 
 
 def raise_from(err):
@@ -173,13 +176,15 @@ class Minion:
     def __init__(self):
         self.line = None
         self.context = {}
+        self.turn = threading.RLock()  # a module may have threads
 
     def ask(self, msg):
         if self.line is None:
             raise RuntimeError("the minion's functions cannot be called while a module is being imported")
-        msg["context"] = pack(self.context)
-        self.line.send(msg)
-        answer = self.line.recv()
+        with self.turn:
+            msg["context"] = pack(self.context)
+            self.line.send(msg)
+            answer = self.line.recv()
         if answer is None:
             os._exit(1)  # the minion has gone, or has given this call up
         if "context" in answer:
@@ -295,7 +300,7 @@ class Host:
         self.paths = {}
         self.opts, self.grains, self.pillar = {}, {}, {}
         self.pack = {
-            "__opts__": self.opts, "__grains__": self.grains, "__pillar__": self.pillar,
+            "__opts__": self.opts, "__orig_opts__": self.opts, "__grains__": self.grains, "__pillar__": self.pillar,
             "__salt__": SaltFunctions(), "__utils__": Utils(), "__context__": minion.context,
             "__states__": SaltFunctions("states"), "__runner__": SaltFunctions("runner"),
             "__ret__": SaltFunctions("returners"), "__serializers__": {}, "__proxy__": {}, "__low__": {},
@@ -377,7 +382,11 @@ class Host:
             reason = None
             virtual = getattr(module, "__virtual__", None)
             if inspect.isfunction(virtual):
-                verdict = virtual()
+                try:
+                    verdict = virtual()
+                except Exception as exc:
+                    raise ImportError("Exception raised when processing __virtual__ function for salt.loaded.ext.%s.%s. "
+                                      "Module will not be loaded: %s" % (kind.rstrip("s"), name, exc)) from exc
                 if isinstance(verdict, tuple):
                     verdict, reason = verdict[0], verdict[1] if len(verdict) > 1 else None
                 if verdict is False or verdict is None:
@@ -397,6 +406,9 @@ class Host:
             func = getattr(module, attr, None)
             if not inspect.isfunction(func):
                 continue
+            home = getattr(func, "__module__", None)
+            if home and not home.startswith("halite.loaded."):
+                continue  # imported from elsewhere
             out[alias.get(attr, attr)] = self.signature(attr, func)
         return out
 
@@ -435,6 +447,10 @@ class Host:
         os.setsid()
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         self.line.sock.close()
+        try:  # out of the way of modules that close the lowest descriptors
+            fd = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 700)
+        except OSError:
+            pass
         line = Line(socket.socket(fileno=fd))
         line.send({"op": "pid", "pid": os.getpid()})
         minion.line = line
@@ -465,8 +481,11 @@ class Host:
             os._exit(0)  # a fork of the module's own that came back here
         answer["op"] = "done"
         answer["context"] = pack({k: v for k, v in minion.context.items() if isinstance(k, str)})
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except (OSError, ValueError):
+                pass  # the module has closed it
         try:
             line.send(answer)
         except (TypeError, ValueError, RecursionError) as exc:
@@ -482,7 +501,8 @@ class MinionLogHandler(logging.Handler):
         try:
             text = self.format(record)
             if minion.line is not None:
-                minion.line.send({"op": "log", "level": record.levelno, "text": text})
+                with minion.turn:
+                    minion.line.send({"op": "log", "level": record.levelno, "text": text})
             else:
                 sys.stderr.write("[%-8s] %s\n" % (record.levelname, text))
         except Exception:

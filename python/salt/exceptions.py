@@ -72,9 +72,13 @@ class CommandExecutionError(SaltException):
         self.info = info
         text = self.error
         if info:
-            if not isinstance(info, (list, tuple)):
-                info = [info]
-            text += "\n\nAdditional info follows:\n\n" + "\n".join("- %s" % i for i in info)
+            if text:
+                text += " " if text[-1] in ".?!" else ". "
+            if isinstance(info, dict):
+                lines = ["%s:\n    %s" % (key, info[key]) for key in sorted(info, key=str)]
+            else:
+                lines = ["- %s" % i for i in (info if isinstance(info, (list, tuple)) else [info])]
+            text += "Additional info follows:\n\n" + "\n".join(lines)
         super().__init__(text)
 
 
