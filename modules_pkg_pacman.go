@@ -30,7 +30,7 @@ func pacmanModule() Module {
 
 type pacmanManager struct{}
 
-func (pacmanManager) compare(a, b string) int               { return rpmCompare(a, b) }
+func (pacmanManager) compare(a, b string) int               { return pacmanCompare(a, b) }
 func (pacmanManager) normalize(_ *Call, name string) string { return name }
 
 // pacmanFields reads a file of fields: %NAME%, then its lines.

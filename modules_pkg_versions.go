@@ -1,5 +1,5 @@
 // Versions of packages, compared as their package managers do: dpkg (also opkg),
-// rpm (also pacman) and apk; and tables of versions. Pure functions.
+// rpm, pacman and apk; and tables of versions. Pure functions.
 package main
 
 import (
@@ -168,6 +168,70 @@ func rpmCompare(a, b string) int {
 		return 0
 	}
 	return rpmPart(ra, rb)
+}
+
+// pacmanCompare orders as rpmCompare did before it knew ~ and ^: letters that are
+// left over make a version older, and the number of separators counts.
+func pacmanCompare(a, b string) int {
+	ea, a := splitEpoch(strings.TrimSpace(a))
+	eb, b := splitEpoch(strings.TrimSpace(b))
+	if n := compareNumberTexts(ea, eb); n != 0 {
+		return n
+	}
+	va, ra := splitRelease(a)
+	vb, rb := splitRelease(b)
+	if n := pacmanPart(va, vb); n != 0 || ra == "" || rb == "" {
+		return n
+	}
+	return pacmanPart(ra, rb)
+}
+
+func pacmanPart(a, b string) int {
+	if a == b {
+		return 0
+	}
+	isOther := func(r rune) bool { return r > 127 || !isDigit(byte(r)) && !isAlpha(byte(r)) }
+	for a != "" && b != "" {
+		x, y := strings.TrimLeftFunc(a, isOther), strings.TrimLeftFunc(b, isOther)
+		skipped := sign((len(a) - len(x)) - (len(b) - len(y)))
+		a, b = x, y
+		if a == "" || b == "" {
+			break
+		}
+		if skipped != 0 {
+			return skipped
+		}
+		digits := isDigit(a[0])
+		take := func(s string) int {
+			i := 0
+			for i < len(s) && (digits && isDigit(s[i]) || !digits && isAlpha(s[i])) {
+				i++
+			}
+			return i
+		}
+		i, j := take(a), take(b)
+		if j == 0 { // a number is newer than letters
+			if digits {
+				return 1
+			}
+			return -1
+		}
+		n := strings.Compare(a[:i], b[:j])
+		if digits {
+			n = compareNumberTexts(a[:i], b[:j])
+		}
+		if n != 0 {
+			return n
+		}
+		a, b = a[i:], b[j:]
+	}
+	switch {
+	case a == "" && b == "":
+		return 0
+	case a != "" && isAlpha(a[0]), a == "" && !isAlpha(b[0]):
+		return -1
+	}
+	return 1
 }
 
 // rpmPart compares segments of digits or letters; ~ comes before the end, ^ after
