@@ -1,3 +1,5 @@
+// Words of a command line become the values that Salt makes of them; testdata
+// has what it made.
 package main
 
 import (

@@ -1,3 +1,4 @@
+// Logins of people: password hashes of every kind, and what eauth lets them do.
 package main
 
 import (

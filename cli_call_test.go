@@ -1,3 +1,4 @@
+// salt-call with a master, without one, and with one that does not answer.
 package main
 
 import (

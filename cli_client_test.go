@@ -1,3 +1,4 @@
+// What salt waits for: a scripted master returns early, late, twice or never.
 package main
 
 import (

@@ -1,3 +1,4 @@
+// salt-key does what Salt's does, in its order, and tells the bus.
 package main
 
 import (

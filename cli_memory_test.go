@@ -1,3 +1,4 @@
+// A program whose pages were given back runs on.
 package main
 
 import "testing"

@@ -1,3 +1,4 @@
+// Options, usage errors and configuration reach a program as they do in Salt.
 package main
 
 import (

@@ -1,3 +1,5 @@
+// Configuration: files in their order, errors that name their place, ids that
+// stay.
 package main
 
 import (

@@ -1,3 +1,5 @@
+// User-written modules in Python and Starlark: calls, errors, and an end with
+// the job.
 package main
 
 import (

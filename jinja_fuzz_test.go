@@ -1,3 +1,4 @@
+// No template makes the engine panic or run without end.
 package main
 
 import (

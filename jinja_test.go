@@ -1,3 +1,4 @@
+// Templates give what Jinja gave; testdata has the records.
 package main
 
 import (

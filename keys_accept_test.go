@@ -1,3 +1,4 @@
+// Who is let in: the decision on a login, apart from how it is carried out.
 package main
 
 import (

@@ -1,3 +1,5 @@
+// Keys, signatures and seals against vectors of Python Salt, and what must be
+// refused.
 package main
 
 import (

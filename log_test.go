@@ -1,3 +1,5 @@
+// Log lines are Salt's, go where they should, and cost nothing when nobody
+// reads them.
 package main
 
 import (

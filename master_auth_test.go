@@ -1,3 +1,4 @@
+// Logins at a master that runs: waiting, refusals, versions, modes and limits.
 package main
 
 import (

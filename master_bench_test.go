@@ -1,3 +1,4 @@
+// What a login and a return cost the master.
 package main
 
 import (

@@ -1,3 +1,4 @@
+// What is asked in the clear: publishing, runners and wheel, and who may.
 package main
 
 import (

@@ -1,3 +1,5 @@
+// The event bus: framings, slow readers, and sockets that only the right people
+// open.
 package main
 
 import (

@@ -1,3 +1,4 @@
+// A master in the test's process, and minions that speak the wire by hand.
 package main
 
 import (

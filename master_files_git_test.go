@@ -1,3 +1,4 @@
+// The git backend: references are environments, and a remote may go away.
 package main
 
 import (

@@ -1,3 +1,4 @@
+// The file server gives what lies under its roots and nothing else.
 package main
 
 import (

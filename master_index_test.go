@@ -1,3 +1,4 @@
+// The index of minions follows keys and data.
 package main
 
 import (

@@ -1,3 +1,4 @@
+// The job cache keeps what was filed, through torn writes and limits.
 package main
 
 import (

@@ -1,3 +1,4 @@
+// A master gives memory back after a storm.
 package main
 
 import "testing"

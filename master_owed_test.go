@@ -1,3 +1,4 @@
+// A minion that was away is paid what it was owed, once.
 package main
 
 import (

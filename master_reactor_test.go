@@ -1,3 +1,4 @@
+// The reactor runs what an event calls for.
 package main
 
 import (

@@ -1,3 +1,4 @@
+// Requests of minions: recorded, malformed, forged, and filed once.
 package main
 
 import (

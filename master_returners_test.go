@@ -1,3 +1,4 @@
+// Returns and events reach the returners that the master's options name.
 package main
 
 import (

@@ -1,3 +1,4 @@
+// Pages of the program are given back and come again.
 package main
 
 import (

@@ -1,3 +1,4 @@
+// A login takes an honest master and refuses what is not right.
 package main
 
 import (

@@ -1,3 +1,4 @@
+// What a file costs on its way to a minion.
 package main
 
 import (

@@ -1,3 +1,4 @@
+// Files arrive whole or not at all, and only where they belong.
 package main
 
 import (

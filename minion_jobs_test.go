@@ -1,3 +1,4 @@
+// Jobs run side by side up to the limit, and end with all their processes.
 package main
 
 import (

@@ -1,3 +1,4 @@
+// A return is on disk until the master has acknowledged it.
 package main
 
 import (

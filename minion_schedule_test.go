@@ -1,3 +1,4 @@
+// The schedule runs what is due, when it is due, and beacons see what happens.
 package main
 
 import (

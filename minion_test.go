@@ -1,3 +1,4 @@
+// A minion and its master: jobs, losses of either, and coming back.
 package main
 
 import (

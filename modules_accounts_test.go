@@ -1,3 +1,5 @@
+// Accounts, crontabs and uci files are changed in place, and what is not ours
+// stays.
 package main
 
 import (

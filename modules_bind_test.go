@@ -1,3 +1,4 @@
+// Calls are bound by Python's rules and refused with Python's words.
 package main
 
 import (

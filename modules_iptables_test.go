@@ -1,3 +1,4 @@
+// Rules and fetches: words are built and output is read without the tools.
 package main
 
 import (

@@ -1,3 +1,4 @@
+// The mine is sent and read by master and peers.
 package main
 
 import (

@@ -1,3 +1,4 @@
+// Package managers: versions, databases and lists, from files of real boxes.
 package main
 
 import (

@@ -1,3 +1,4 @@
+// XML files are changed in place.
 package main
 
 import (

@@ -1,3 +1,4 @@
+// The highstate outputter prints what Salt printed; testdata has the records.
 package main
 
 import (

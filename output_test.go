@@ -1,3 +1,4 @@
+// Outputters print what Salt printed, in colour only for a terminal.
 package main
 
 import (

@@ -1,3 +1,4 @@
+// Pillars are compiled for the minion that asks, and their errors do not leak.
 package main
 
 import (

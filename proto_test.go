@@ -1,3 +1,5 @@
+// Names, ids and requests: what is let through and with which words it is
+// refused.
 package main
 
 import (

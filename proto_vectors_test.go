@@ -1,3 +1,4 @@
+// Messages against vectors of Python Salt, byte by byte.
 package main
 
 import (

@@ -1,3 +1,4 @@
+// Templates and YAML as they are in real trees, and what they cost.
 package main
 
 import (

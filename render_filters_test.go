@@ -1,3 +1,4 @@
+// Salt's filters give what Salt gave; testdata has the records.
 package main
 
 import (

@@ -1,3 +1,4 @@
+// The pipeline of renderers gives what Salt's gave.
 package main
 
 import (

@@ -1,3 +1,4 @@
+// YAML is written as PyYAML writes it.
 package main
 
 import (

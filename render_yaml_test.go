@@ -1,3 +1,4 @@
+// YAML is read as Salt reads it; testdata has the records.
 package main
 
 import (

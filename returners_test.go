@@ -1,3 +1,4 @@
+// Returners against the servers that they write to, where these are installed.
 package main
 
 import (

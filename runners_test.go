@@ -1,3 +1,4 @@
+// Runners of salt-run, with a master and without one.
 package main
 
 import (

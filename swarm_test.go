@@ -1,3 +1,4 @@
+// A swarm's minions are as good as real ones for the master that it measures.
 package main
 
 import (

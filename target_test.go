@@ -1,3 +1,5 @@
+// Who is meant: every target type, compound expressions, and refusals that
+// help.
 package main
 
 import (

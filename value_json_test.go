@@ -1,3 +1,4 @@
+// JSON is written and read as Python does it.
 package main
 
 import (

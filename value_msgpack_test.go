@@ -1,3 +1,4 @@
+// Both dialects of msgpack against vectors, and what is too deep or too long.
 package main
 
 import (

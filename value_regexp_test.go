@@ -1,3 +1,4 @@
+// Patterns match as Python's re does, in bounded time.
 package main
 
 import (
