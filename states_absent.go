@@ -17,7 +17,6 @@ func absentStates() []moduleEntry {
 
 func absentStateReasons() [][2]string {
 	return [][2]string{
-		{"acl", "this build has no module for access control lists: call setfacl with cmd.run"},
 		{"acme", "acme module could not be loaded"},
 		{"apache", "apache module could not be loaded"},
 		{"apache_conf", "apache module could not be loaded"},

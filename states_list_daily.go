@@ -4,6 +4,7 @@ package main
 
 func dailyStates() []moduleEntry {
 	return []moduleEntry{
+		{name: "linux_acl", virtual: "acl", load: aclStates},
 		{name: "alternatives", load: alternativesStates},
 		{name: "alias", load: aliasStates},
 		{name: "archive", load: archiveStates},
