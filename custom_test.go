@@ -591,3 +591,39 @@ func TestRefreshWhileCallsRun(t *testing.T) {
 		}
 	}
 }
+
+// The page about the package says what the package has.
+func TestThePackagesPageIsTrue(t *testing.T) {
+	page, err := os.ReadFile("python/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources, err := bundle()
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := 0
+	for name, text := range sources.All() {
+		row := ""
+		for _, line := range strings.Split(string(page), "\n") {
+			if strings.HasPrefix(line, "| `"+Str(name)+"` |") {
+				row = line
+			}
+		}
+		for _, line := range strings.Split(Str(text), "\n") {
+			for _, word := range []string{"def ", "class "} {
+				rest, ok := strings.CutPrefix(line, word)
+				if !ok || strings.HasPrefix(rest, "_") {
+					continue
+				}
+				listed++
+				if item := "`" + rest[:strings.IndexAny(rest, "(:")] + "`"; !strings.Contains(row, item) {
+					t.Errorf("python/README.md lacks %s of %s", item, Str(name))
+				}
+			}
+		}
+	}
+	if listed < 100 {
+		t.Errorf("only %d names were looked for", listed)
+	}
+}
