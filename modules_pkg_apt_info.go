@@ -122,6 +122,12 @@ const dpkgInfoFormat = `package:${Package}\nrevision:${binary:Revision}\narchite
 	`origin:${Origin}\nhomepage:${Homepage}\nstatus:${db:Status-Abbrev}\ninstall_date:${db-fsys:Last-Modified}\ndescription:${Description}\n\n` + "\x01" + `\n`
 
 func (aptManager) infoInstalled(ctx context.Context, c *Call, a pkgNamesArgs) (any, error) {
+	return dpkgInfo(ctx, c, a, false)
+}
+
+// dpkgInfo asks dpkg for details of packages; raw keeps dpkg's names for them and
+// packages that are not quite installed.
+func dpkgInfo(ctx context.Context, c *Call, a pkgNamesArgs, raw bool) (any, error) {
 	for k, v := range a.Kwargs.All() {
 		if key := Str(k); key != "failhard" && !strings.HasPrefix(key, "__") {
 			return nil, InvocationErrorf("The following keyword arguments are not valid: %s=%s", key, Str(v))
@@ -137,10 +143,10 @@ func (aptManager) infoInstalled(ctx context.Context, c *Call, a pkgNamesArgs) (a
 		}
 		return &Map{}, nil
 	}
-	return parseDpkgInfo(r.stdout), nil
+	return parseDpkgInfo(r.stdout, raw), nil
 }
 
-func parseDpkgInfo(text string) *Map {
+func parseDpkgInfo(text string, raw bool) *Map {
 	rename := map[string]string{"package": "name", "origin": "vendor", "section": "group", "maintainer": "packager", "homepage": "url"}
 	out := &Map{}
 	for _, part := range strings.Split(text, "\n\x01") {
@@ -158,8 +164,10 @@ func parseDpkgInfo(text string) *Map {
 			case "package":
 				name = value
 			case "status":
-				status = value
-				continue
+				if status = value; !raw {
+					continue
+				}
+				value = strings.TrimSpace(value)
 			case "install_date":
 				n, ok := intText(value)
 				if !ok {
@@ -167,14 +175,14 @@ func parseDpkgInfo(text string) *Map {
 				}
 				value = time.Unix(n, 0).UTC().Format("2006-01-02T15:04:05") + "Z"
 			}
-			if new, ok := rename[key]; ok {
+			if new, ok := rename[key]; ok && !raw {
 				key = new
 			}
 			if value != "" {
 				info.Set(key, value)
 			}
 		}
-		if len(status) < 2 || status[1] != 'i' {
+		if !raw && (len(status) < 2 || status[1] != 'i') {
 			continue
 		}
 		info.Set("description", descr)

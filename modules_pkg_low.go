@@ -22,7 +22,7 @@ func dpkgModule() Module {
 			"list_pkgs":    {run: lowpkgDebList, doc: "List the installed packages with their versions, all or those that are named."},
 			"file_list":    {run: m.fileList, doc: "List the files of packages, of all if no name is given."},
 			"file_dict":    {run: m.fileDict, doc: "List the files of packages by package."},
-			"info":         {run: aptManager{}.infoInstalled, doc: "Return details of installed packages."},
+			"info":         {run: lowpkgDebDetails, doc: "Return details of installed packages."},
 		},
 	}
 }
@@ -75,6 +75,13 @@ func lowpkgDebInfo(ctx context.Context, c *Call, path string) (any, error) {
 		ret.Set("name", ret.Str("name")+":"+ret.Str("arch"))
 	}
 	return ret, nil
+}
+
+func lowpkgDebDetails(ctx context.Context, c *Call, a struct {
+	Packages []any `arg:"*packages"`
+	Kwargs   *Map  `arg:"**kwargs"`
+}) (any, error) {
+	return dpkgInfo(ctx, c, pkgNamesArgs{Names: a.Packages, Kwargs: a.Kwargs}, true)
 }
 
 func lowpkgUnpurge(ctx context.Context, c *Call, a struct {
