@@ -191,7 +191,14 @@ func (s *Scheduler) List(where string) *Map {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.noticeFile()
-	return s.list(where)
+	out := s.list(where)
+	for name, st := range s.state { // a job that ran shows what it went by
+		if m := out.Map(name); m != nil && !st.lastRun.IsZero() {
+			m.Set("jid_include", kwargOf(m, "jid_include", true))
+			m.Set("maxrunning", kwargOf(m, "maxrunning", int64(1)))
+		}
+	}
+	return out
 }
 
 func (s *Scheduler) list(where string) *Map {
