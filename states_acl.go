@@ -70,7 +70,7 @@ func (l *aclLists) of(path string) []any {
 	return toItems(lists.Value(l.kind))
 }
 
-// find is the entry of a user or group, nil if there is none.
+// findACL is the entry of a user or group, nil if there is none.
 func findACL(entries []any, who string) *Map {
 	for _, e := range slices.Backward(entries) {
 		if m, ok := e.(*Map); ok && m.Has(who) {
