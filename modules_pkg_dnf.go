@@ -241,6 +241,18 @@ func (d dnfManager) installCommands(_ context.Context, _ *Call, req *pkgInstall)
 	return cmds, nil
 }
 
+// run runs dnf. An installation tells of its problems in both outputs, which belong
+// together then.
+func (dnfManager) run(ctx context.Context, c *Call, args []string, _ *Map) (cmdResult, error) {
+	merge := false
+	for _, action := range []string{"install", "downgrade", "reinstall"} {
+		merge = merge || hasString(args, action)
+	}
+	return runSaltTool(ctx, c, toolOptions{merge: merge}, inScope(c, args)...)
+}
+
+func (dnfManager) failed(r cmdResult) string { return apkManager{}.failed(r) }
+
 // sideBySide says that several versions of a package live together: an older one
 // is installed, not gone back to.
 func (dnfManager) sideBySide(name string) bool { return name == "kernel" || name == "kernel-devel" }
