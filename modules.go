@@ -53,6 +53,9 @@ type moduleEntry struct {
 	name    string
 	virtual string
 	load    func() Module
+	// joins: where the module fits, its functions join those of the one of the
+	// same virtual name that was chosen, and are used for what that one lacks.
+	joins bool
 }
 
 func (e moduleEntry) calledAs() string {
@@ -205,7 +208,7 @@ func (l *Loader) builtin(ctx context.Context, c *Call, name, hidden string) *Loa
 		if e.calledAs() != name && e.name != name || e.name == hidden {
 			continue
 		}
-		if wanted != "" && e.name != wanted {
+		if wanted != "" && e.name != wanted || e.joins {
 			continue
 		}
 		m := e.load()
@@ -229,9 +232,30 @@ func (l *Loader) builtin(ctx context.Context, c *Call, name, hidden string) *Loa
 		for fun, f := range m.Funcs {
 			lm.Funcs[fun] = newBuiltin(fun, f)
 		}
+		l.join(ctx, c, lm)
 		return lm
 	}
 	return refused
+}
+
+// join adds the functions of modules that join the chosen one.
+func (l *Loader) join(ctx context.Context, c *Call, chosen *LoadedModule) {
+	for _, e := range l.entries {
+		if !e.joins || e.calledAs() != chosen.Name || e.name == chosen.Provider {
+			continue
+		}
+		m := e.load()
+		if m.Virtual != nil {
+			if ok, _ := m.Virtual(ctx, c); !ok {
+				continue
+			}
+		}
+		for fun, f := range m.Funcs {
+			if chosen.Funcs[fun] == nil {
+				chosen.Funcs[fun] = newBuiltin(fun, f)
+			}
+		}
+	}
 }
 
 // ModuleNames lists the modules that are loaded or can be, sorted.
@@ -259,6 +283,9 @@ func (l *Loader) ModuleNames(ctx context.Context, c *Call) []string {
 func (l *Loader) RefusedModules(ctx context.Context, c *Call) map[string]string {
 	out := map[string]string{}
 	for _, e := range l.entries {
+		if e.joins {
+			continue
+		}
 		if m := l.Module(ctx, c, e.calledAs()); m == nil || m.Provider != e.name {
 			reason := ""
 			if m != nil {

@@ -20,6 +20,7 @@ func dailyModules() []moduleEntry {
 		{name: "debian_service", virtual: "service", load: debianServiceModule},
 		{name: "rh_service", virtual: "service", load: rhServiceModule},
 		{name: "sysv_service", virtual: "service", load: plainServiceModule},
+		{name: "systemd_service", virtual: "service", load: idleSystemdModule, joins: true},
 		{name: "cron", load: cronModule},
 		{name: "schedule", load: scheduleModule},
 		{name: "mine", load: mineModule},

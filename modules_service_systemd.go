@@ -47,6 +47,21 @@ func systemdServiceModule() Module {
 	}
 }
 
+// idleSystemdModule is systemd on a box where it is installed and not running, as
+// in a container: what works on files (masks, lists, root directories) is then
+// there beside the functions of init scripts.
+func idleSystemdModule() Module {
+	m := systemdServiceModule()
+	m.Virtual = func(ctx context.Context, _ *Call) (bool, string) {
+		if which("systemctl") == "" || systemdRuns() {
+			return false, "systemd is not idle here"
+		}
+		r, err := runTool(ctx, "systemctl", "is-system-running")
+		return err == nil && strings.TrimSpace(r.stdout) == "offline", "systemd is not idle here"
+	}
+	return m
+}
+
 type systemdServices struct{}
 
 func unitTypes() []string {
