@@ -529,8 +529,11 @@ func pkgUpgradeNames(kw *Map) []string { return namesOf(toItems(kw.Value("names"
 // the command: with a wildcard all that match, with a version only if it is that.
 func (m pkgCommon) installedTargets(targets []pkgTarget, before pkgState) []string {
 	var names []string
+	// Patterns are names to the managers of rpm packages only, as in Salt: with
+	// apt, what is removed was named.
+	_, patterns := m.p.(versionJoiner)
 	for _, t := range targets {
-		if strings.Contains(t.name, "*") {
+		if patterns && strings.Contains(t.name, "*") {
 			for _, have := range before.have.names {
 				if GlobMatch(t.name, have) {
 					names = append(names, have)

@@ -282,7 +282,8 @@ def compare(case, box, lowers, theirs, ours):
         before = box.below(path, lowers)
         name = masked(path, case, box)
         both = pairs.get(name, ("", ""))
-        pairs[name] = tuple(old + masked(r["effects"].get(path, before), case, box) for old, r in zip(both, (theirs, ours)))
+        now = [masked(r["effects"].get(path, before), case, box) for r in (theirs, ours)]
+        pairs[name] = tuple(old if text == "nothing" else old + text for old, text in zip(both, now))
     for name, (a, b) in pairs.items():
         if a != b:
             found[name] = "\n".join(list(difflib.unified_diff(a.splitlines(), b.splitlines(), "python", "halite", lineterm="", n=1))[2:])
