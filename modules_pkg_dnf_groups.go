@@ -17,6 +17,7 @@ func dnfGroupFuncs(m pkgCommon) Funcs {
 		"group_info":             {run: g.info, doc: "Return what belongs to a group. With expand an environment shows the packages of its groups."},
 		"group_diff":             {run: g.diff, doc: "Say which packages of a group are installed and which are not."},
 		"group_install":          {run: g.install, doc: "Install the mandatory and default packages of groups, without those in skip and with those in\ninclude. All other arguments are those of pkg.install."},
+		"groupinstall":           {run: g.install, pyname: "group_install", doc: "The same as pkg.group_install."},
 		"list_patches":           {run: g.patches(false), doc: "List the advisories of the repositories."},
 		"list_installed_patches": {run: g.patches(true), doc: "List the advisories whose packages are all installed."},
 		"services_need_restart":  {run: g.needRestart, doc: "List services that use files which an upgrade has replaced."},
