@@ -457,7 +457,6 @@ func (m *Master) maintain(ctx context.Context) error {
 	nextRotation := time.Now().Add(session - time.Duration(rand.Int64N(int64(session)/10+1)))
 	nextLoop := time.Now()
 	present := map[string]string(nil)
-	memory := newIdleMemory()
 	tick := time.NewTicker(min(loop, 2*time.Second))
 	defer tick.Stop()
 	for {
@@ -481,7 +480,6 @@ func (m *Master) maintain(ctx context.Context) error {
 			m.cleanTokens()
 			nextLoop = now.Add(loop)
 		}
-		memory.look(m.metrics.requests.Load())
 		select {
 		case <-ctx.Done():
 			return nil
