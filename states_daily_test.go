@@ -29,7 +29,7 @@ type scripted struct {
 }
 
 func (s *scripted) Lookup(_ context.Context, _ *Call, name string) *LoadedModule {
-	m := &LoadedModule{Name: name, Funcs: map[string]Function{}}
+	m := &LoadedModule{Name: name, Provider: name, Funcs: map[string]Function{}}
 	for full, f := range s.funcs {
 		mod, fun, _ := strings.Cut(full, ".")
 		if mod != name {
