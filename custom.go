@@ -71,10 +71,10 @@ func (u *Customs) Close() {
 // Refresh forgets what was loaded, so that the next use reads the files anew.
 func (u *Customs) Refresh() {
 	u.mu.Lock()
-	defer u.mu.Unlock()
 	u.files, u.loaded, u.scanned = nil, nil, false
 	u.reported = map[string]bool{}
-	u.host.stop()
+	u.mu.Unlock()
+	u.host.stop() // may wait for an import; nobody waits with it
 }
 
 // Follow is for who lives long and is told of no change, as a master: it

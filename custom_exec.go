@@ -11,6 +11,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,8 +22,13 @@ import (
 	"time"
 )
 
-// maxProgramOutput bounds what a program may answer.
-const maxProgramOutput = 256 << 20
+// What a program may print: the answer of a function, the names of its
+// functions, and what it says on its standard error.
+const (
+	maxProgramOutput   = 256 << 20
+	maxProgramDescribe = 4 << 20
+	maxProgramErrors   = 1 << 20
+)
 
 // isProgram says whether a file can be started: a #! line or an ELF image.
 func isProgram(path string) bool {
@@ -53,9 +59,9 @@ func loadProgram(ctx context.Context, c *Call, path string) (*customModule, erro
 	}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	out, err := askProgram(ctx, path, "--describe", nil)
+	out, err := askProgram(ctx, path, "--describe", nil, maxProgramDescribe)
 	if err != nil {
-		return nil, fmt.Errorf("%s --describe: %w", path, err)
+		return nil, err
 	}
 	v, err := DecodeJSON(out)
 	if err != nil {
@@ -92,7 +98,7 @@ func (f *programFunction) Invoke(ctx context.Context, c *Call, args []any, kwarg
 	}
 	in := appendHostJSON(nil, NewMap("args", NewList(args...), "kwargs", mapOrEmpty(kwargs),
 		"id", c.Opts.Str("id"), "grains", mapOrEmpty(c.Grains)))
-	out, err := askProgram(ctx, f.path, f.name, in)
+	out, err := askProgram(ctx, f.path, f.name, in, maxProgramOutput)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -105,33 +111,44 @@ func (f *programFunction) Invoke(ctx context.Context, c *Call, args []any, kwarg
 	return strings.TrimRight(string(out), "\n"), nil
 }
 
-// boundedBuffer refuses to grow over its limit.
+// boundedBuffer refuses to grow over its limit, and calls full when it is
+// asked to. The buffer is not embedded: io.Copy would find its ReadFrom and
+// read past the limit.
 type boundedBuffer struct {
-	bytes.Buffer
-	max int
+	buf  bytes.Buffer
+	max  int
+	over error // the refusal
+	full func()
 }
 
 func (b *boundedBuffer) Write(p []byte) (int, error) {
-	if b.Len()+len(p) > b.max {
-		return 0, fmt.Errorf("more than %d bytes of output", b.max)
+	if b.buf.Len()+len(p) > b.max {
+		b.over = fmt.Errorf("more than %d bytes of output", b.max)
+		b.full()
+		return 0, b.over
 	}
-	return b.Buffer.Write(p)
+	return b.buf.Write(p)
 }
 
-func askProgram(ctx context.Context, path, arg string, stdin []byte) ([]byte, error) {
+func askProgram(ctx context.Context, path, arg string, stdin []byte, limit int) ([]byte, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	cmd := exec.CommandContext(ctx, path, arg)
 	cmd.Stdin = bytes.NewReader(stdin)
-	out, errs := &boundedBuffer{max: maxProgramOutput}, &boundedBuffer{max: 1 << 20}
+	out, errs := &boundedBuffer{max: limit, full: cancel}, &boundedBuffer{max: maxProgramErrors, full: cancel}
 	cmd.Stdout, cmd.Stderr = out, errs
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second // a child that keeps the pipe open does not hold the call
 	err := cmd.Run()
+	if over := cmp.Or(out.over, errs.over); over != nil {
+		return nil, fmt.Errorf("%s %s: %w", path, arg, over)
+	}
 	if err != nil && !errors.Is(err, exec.ErrWaitDelay) {
-		if text := strings.TrimSpace(errs.String()); text != "" {
+		if text := strings.TrimSpace(errs.buf.String()); text != "" {
 			return nil, errors.New(text)
 		}
 		return nil, fmt.Errorf("%s %s: %w", path, arg, err)
 	}
-	return out.Bytes(), nil
+	return out.buf.Bytes(), nil
 }

@@ -88,9 +88,12 @@ func bundle() (*Map, error) {
 	return out, err
 }
 
-// ensure starts the host if it does not run, and brings it the current
-// options, grains and pillar. The lock is held.
+// ensure starts the host if it does not run (any more: somebody may have killed
+// it), and brings it the current options, grains and pillar. The lock is held.
 func (h *pythonHost) ensure(c *Call, u *Customs) error {
+	if h.ctrl != nil && hungUp(h.ctrl) {
+		h.stopLocked()
+	}
 	if h.ctrl == nil {
 		if err := h.start(c, u); err != nil {
 			return err
@@ -116,6 +119,22 @@ func (h *pythonHost) ensure(c *Call, u *Customs) error {
 		return fmt.Errorf("python host: %w", err)
 	}
 	return nil
+}
+
+// hungUp says whether the other end of a socket that owes no message is closed.
+func hungUp(conn *net.UnixConn) bool {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return true
+	}
+	gone := true
+	if err := raw.Control(func(fd uintptr) {
+		n, _, err := syscall.Recvfrom(int(fd), make([]byte, 1), syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		gone = n == 0 && err == nil || err != nil && err != syscall.EAGAIN && err != syscall.EINTR
+	}); err != nil {
+		return true
+	}
+	return gone
 }
 
 func mapOrEmpty(m *Map) *Map {

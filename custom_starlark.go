@@ -46,7 +46,7 @@ func loadStarlark(path string, asPython bool) (*customModule, error) {
 		text = dropImports(text)
 	}
 	thread := &starlark.Thread{Name: filepath.Base(path), Print: func(*starlark.Thread, string) {}}
-	thread.SetMaxExecutionSteps(defaultStarlarkSteps)
+	boundStarlark(thread, defaultStarlarkSteps)
 	opts := &syntax.FileOptions{Set: true, While: true, TopLevelControl: true, GlobalReassign: true, Recursion: true}
 	globals, err := starlark.ExecFileOptions(opts, thread, path, text, starlarkNames())
 	if err != nil {
@@ -173,7 +173,8 @@ func starlarkSignature(fn *starlark.Function) *Signature {
 		name, _ := fn.Param(i)
 		p := Param{Name: name}
 		if def := fn.ParamDefault(i); def != nil {
-			p.Optional, p.Default = true, fromStarlark(def)
+			p.Optional = true
+			p.Default, _ = fromStarlark(def)
 		}
 		s.Params = append(s.Params, p)
 	}
@@ -198,7 +199,7 @@ func (f *starlarkFunction) Invoke(ctx context.Context, c *Call, args []any, kwar
 		steps = defaultStarlarkSteps
 	}
 	thread := &starlark.Thread{Name: f.fn.Name(), Print: func(_ *starlark.Thread, msg string) { c.Log.Info(msg) }}
-	thread.SetMaxExecutionSteps(steps)
+	boundStarlark(thread, steps)
 	thread.SetLocal("call", &starlarkCall{ctx, c})
 	stop := context.AfterFunc(ctx, func() { thread.Cancel("the job was ended") })
 	defer stop()
@@ -217,7 +218,11 @@ func (f *starlarkFunction) Invoke(ctx context.Context, c *Call, args []any, kwar
 	if err != nil {
 		return nil, starlarkError(err)
 	}
-	return fromStarlark(v), nil
+	ret, err := fromStarlark(v)
+	if err != nil {
+		return nil, starlarkError(err)
+	}
+	return ret, nil
 }
 
 // starlarkError keeps errors of called functions as they were, takes fail() as
@@ -265,15 +270,20 @@ func (starlarkSalt) Get(k starlark.Value) (starlark.Value, bool, error) {
 		if err != nil {
 			return nil, err
 		}
-		pos := make([]any, len(args))
-		for i, a := range args {
-			pos[i] = fromStarlark(a)
+		given, err := fromStarlark(args)
+		if err != nil {
+			return nil, err
 		}
 		kw := &Map{}
 		for _, pair := range kwargs {
-			kw.Set(fromStarlark(pair[0]), fromStarlark(pair[1]))
+			name, _ := starlark.AsString(pair[0])
+			v, err := fromStarlark(pair[1])
+			if err != nil {
+				return nil, err
+			}
+			kw.Set(name, v)
 		}
-		v, err := sc.c.RunKw(sc.ctx, b.Name(), pos, kw)
+		v, err := sc.c.RunKw(sc.ctx, b.Name(), given.(Tuple), kw)
 		if err != nil {
 			return nil, err
 		}
@@ -324,7 +334,11 @@ func (d starlarkDunder) Attr(name string) (starlark.Value, error) {
 			if len(args) == 0 {
 				return nil, errors.New("get: a key is needed")
 			}
-			if v, ok := m.Get(fromStarlark(args[0])); ok {
+			key, err := fromStarlark(args[0])
+			if err != nil {
+				return nil, err
+			}
+			if v, ok := m.Get(key); ok {
 				return toStarlark(v), nil
 			}
 			if len(args) > 1 {
@@ -346,7 +360,11 @@ func (d starlarkDunder) Attr(name string) (starlark.Value, error) {
 				if len(args) != 2 {
 					return nil, errors.New("set: a key and a value are needed")
 				}
-				sc.c.ContextSet(Str(fromStarlark(args[0])), fromStarlark(args[1]))
+				pair, err := fromStarlark(args)
+				if err != nil {
+					return nil, err
+				}
+				sc.c.ContextSet(Str(pair.(Tuple)[0]), pair.(Tuple)[1])
 				return starlark.None, nil
 			}), nil
 		}
@@ -395,46 +413,6 @@ func toStarlark(v any) starlark.Value {
 		return d
 	}
 	return starlark.String(Str(v))
-}
-
-// fromStarlark brings a value out of Starlark.
-func fromStarlark(v starlark.Value) any {
-	switch v := v.(type) {
-	case starlark.NoneType:
-		return nil
-	case starlark.Bool:
-		return bool(v)
-	case starlark.Int:
-		return normalInt(v.BigInt())
-	case starlark.Float:
-		return float64(v)
-	case starlark.String:
-		return string(v)
-	case starlark.Bytes:
-		return []byte(v)
-	case starlark.Tuple:
-		t := make(Tuple, len(v))
-		for i, item := range v {
-			t[i] = fromStarlark(item)
-		}
-		return t
-	case *starlark.Dict:
-		m := &Map{}
-		for _, pair := range v.Items() {
-			m.Set(fromStarlark(pair[0]), fromStarlark(pair[1]))
-		}
-		return m
-	case starlark.Iterable:
-		l := &List{}
-		it := v.Iterate()
-		defer it.Done()
-		var item starlark.Value
-		for it.Next(&item) {
-			l.Append(fromStarlark(item))
-		}
-		return l
-	}
-	return v.String()
 }
 
 // starlarkPath are the path helpers: they see names, not the disk.

@@ -18,10 +18,11 @@ func starlarkRegexp() starlark.Value {
 			if len(args) < least {
 				return nil, fmt.Errorf("re.%s: %d arguments are needed", name, least)
 			}
-			given := make([]any, len(args))
-			for i, a := range args {
-				given[i] = fromStarlark(a)
+			v, err := fromStarlark(args)
+			if err != nil {
+				return nil, err
 			}
+			given := v.(Tuple)
 			pattern, ok := given[0].(string)
 			if !ok {
 				return nil, fmt.Errorf("re.%s: the pattern must be a text", name)

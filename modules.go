@@ -412,6 +412,8 @@ type Call struct {
 
 	State *StateInfo // nil outside state functions
 
+	depth int // calls within calls
+
 	job *jobContext
 }
 
@@ -454,8 +456,15 @@ func (c *Call) RunKw(ctx context.Context, name string, args []any, kwargs *Map) 
 	inner := *c
 	inner.Fun = name
 	inner.Direct = false
+	if inner.depth++; inner.depth > maxCallDepth {
+		return nil, OtherErrorf("RecursionError", "maximum recursion depth exceeded: %d calls of functions within each other", maxCallDepth)
+	}
 	return inner.invoke(ctx, name, args, kwargs)
 }
+
+// maxCallDepth bounds functions that call each other in a circle. A call of a
+// Python module within another costs a process.
+const maxCallDepth = 64
 
 // RunDirect is RunKw for the function that a person named on a command line.
 func (c *Call) RunDirect(ctx context.Context, name string, args []any, kwargs *Map) (any, error) {

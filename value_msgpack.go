@@ -112,6 +112,9 @@ func (e *msgpackEncoder) value(v any, depth int) error {
 		}
 		for i := 0; i < v.Len(); i++ {
 			k, item := v.At(i)
+			if _, ok := k.(Tuple); ok { // no receiver could read it
+				return fmt.Errorf("the tuple %s cannot be the key of a mapping that is sent", Repr(k))
+			}
 			if err := e.value(k, depth+1); err != nil {
 				return err
 			}
