@@ -18,7 +18,7 @@ func cmdStates() Module {
 			"watch":       {run: cmdStateWait, doc: "Run a command only when a watched state has changed."},
 			"wait_script": {run: cmdStateWaitScript, doc: "Run a script only when a watched state has changed."},
 			"call":        {run: cmdStateCall, doc: "Call a function of a template; only Python templates can."},
-			"wait_call":   {run: cmdStateCall, doc: "Call a function of a template when a watched state has changed."},
+			"wait_call":   {run: cmdStateWaitCall, doc: "Call a function of a template when a watched state has changed."},
 			"mod_watch":   {run: cmdStateModWatch, doc: "Run the command or script because a watched state has changed."},
 		},
 	}
@@ -435,14 +435,32 @@ func cmdStateWaitScript(_ context.Context, _ *Call, a struct {
 	return stateReturn(a.Name, true, ""), nil
 }
 
+// cmdCallArgs are those of a function that a template hands over.
+type cmdCallArgs struct {
+	Func           any
+	Args           any `def:"()"`
+	Kws            any `def:"None"`
+	OutputLoglevel any `def:"debug"`
+	HideOutput     any `def:"False"`
+	UseVt          any `def:"False"`
+}
+
 func cmdStateCall(_ context.Context, _ *Call, a struct {
-	Name   string
-	Func   any
-	Args   any  `def:"()"`
-	Kws    any  `def:"None"`
+	Name string
+	cmdCallArgs
 	Kwargs *Map `arg:"**kwargs"`
 }) (any, error) {
 	return stateReturn(a.Name, false, "cmd.call needs a Python template that hands over a function; there is none in this build"), nil
+}
+
+// cmdStateWaitCall does nothing: only a watched state that changed makes the call.
+func cmdStateWaitCall(_ context.Context, _ *Call, a struct {
+	Name string
+	cmdCallArgs
+	Stateful any  `def:"False"`
+	Kwargs   *Map `arg:"**kwargs"`
+}) (any, error) {
+	return stateReturn(a.Name, true, ""), nil
 }
 
 func cmdStateModWatch(ctx context.Context, c *Call, a struct {

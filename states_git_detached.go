@@ -23,11 +23,15 @@ func gitStateDetached(ctx context.Context, c *Call, a struct {
 	HTTPSUser      any    `arg:"https_user" def:"None"`
 	HTTPSPass      any    `arg:"https_pass" def:"None"`
 	OutputEncoding any    `def:"None"`
+	Kwargs         *Map   `arg:"**kwargs"`
 }) (any, error) {
 	w := newGitWork(ctx, c, a.Name, true, a.User, a.Password, a.OutputEncoding)
 	identity, problem := identities(a.Identity)
 	_, badURL := gitURL(a.Name, a.HTTPSUser, a.HTTPSPass)
+	_, unknown := gitConfigKwargs(a.Kwargs)
 	switch {
+	case unknown != "":
+		return w.fail(unknown)
 	case a.Rev == "":
 		return w.fail("'" + a.Rev + "' is not a valid value for the 'rev' argument")
 	case a.Target == "":
@@ -183,7 +187,8 @@ type gitConfigArgs struct {
 	Kwargs         *Map `arg:"**kwargs"`
 }
 
-// gitConfigKwargs takes the keywords that Python cannot have as parameters.
+// gitConfigKwargs takes the keywords that Python cannot have as parameters; any
+// other one is a problem.
 func gitConfigKwargs(kw *Map, names ...string) (out []any, problem string) {
 	kw = kw.Clone()
 	for _, name := range names {

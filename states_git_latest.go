@@ -33,6 +33,7 @@ type gitLatestArgs struct {
 	RefspecBranch  string `def:"*"`
 	RefspecTag     string `def:"*"`
 	OutputEncoding any    `def:"None"`
+	Kwargs         *Map   `arg:"**kwargs"`
 }
 
 // gitLatest is a latest on its way.
@@ -64,7 +65,10 @@ func gitStateLatest(ctx context.Context, c *Call, a gitLatestArgs) (any, error) 
 	var problem, badURL string
 	l.identity, problem = identities(a.Identity)
 	l.url, badURL = gitURL(a.Name, a.HTTPSUser, a.HTTPSPass)
+	_, unknown := gitConfigKwargs(a.Kwargs)
 	switch {
+	case unknown != "":
+		return l.fail(unknown)
 	case a.Remote == "":
 		return l.fail("'remote' argument is required")
 	case a.Target == "":

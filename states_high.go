@@ -317,10 +317,18 @@ func reconcileExtend(high *Map, strict bool) []string {
 	return errs
 }
 
-// iterated are the items that a loop over a value sees: a mapping gives its keys.
+// iterated are the items that a loop over a value sees: a mapping gives its
+// keys, a text its letters.
 func iterated(v any) []any {
-	if m, ok := v.(*Map); ok {
-		return m.Keys()
+	switch v := v.(type) {
+	case *Map:
+		return v.Keys()
+	case string:
+		var letters []any
+		for _, r := range v {
+			letters = append(letters, string(r))
+		}
+		return letters
 	}
 	return toItems(v)
 }

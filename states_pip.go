@@ -481,29 +481,51 @@ func virtualenvStates() Module {
 	}
 }
 
+// virtualenvPipArgs are what virtualenv.managed has for pip alone.
+type virtualenvPipArgs struct {
+	UseWheel               any `def:"False"`
+	NoUseWheel             any `def:"False"`
+	PipDownload            any `def:"None"`
+	PipDownloadCache       any `def:"None"`
+	PipExistsAction        any `def:"None"`
+	PipNoCacheDir          any `def:"False"`
+	PipCacheDir            any `def:"None"`
+	ProcessDependencyLinks any `def:"False"`
+	NoBinary               any `def:"None"`
+	UseVt                  any `def:"False"`
+}
+
+// keywords are these as pip.install names them, beside other ones.
+func (a virtualenvPipArgs) keywords(more *Map) *Map {
+	return pkgWith(more, "use_wheel", a.UseWheel, "no_use_wheel", a.NoUseWheel, "download", a.PipDownload, "download_cache", a.PipDownloadCache,
+		"exists_action", a.PipExistsAction, "no_cache_dir", a.PipNoCacheDir, "cache_dir", a.PipCacheDir,
+		"process_dependency_links", a.ProcessDependencyLinks, "no_binary", a.NoBinary, "use_vt", a.UseVt)
+}
+
 func virtualenvStateManaged(ctx context.Context, c *Call, a struct {
 	Name               string
-	VenvBin            any  `def:"None"`
-	Requirements       any  `def:"None"`
-	SystemSitePackages any  `def:"False"`
-	Distribute         any  `def:"False"`
-	Clear              any  `def:"False"`
-	Python             any  `def:"None"`
-	ExtraSearchDir     any  `def:"None"`
-	NeverDownload      any  `def:"None"`
-	Prompt             any  `def:"None"`
-	User               any  `def:"None"`
-	Cwd                any  `def:"None"`
-	IndexURL           any  `arg:"index_url" def:"None"`
-	ExtraIndexURL      any  `arg:"extra_index_url" def:"None"`
-	PreReleases        any  `def:"False"`
-	NoDeps             any  `def:"False"`
-	PipUpgrade         any  `def:"False"`
-	PipPkgs            any  `def:"None"`
-	PipIgnoreInstalled any  `def:"False"`
-	Proxy              any  `def:"None"`
-	EnvVars            any  `def:"None"`
-	Kwargs             *Map `arg:"**kwargs"`
+	VenvBin            any `def:"None"`
+	Requirements       any `def:"None"`
+	SystemSitePackages any `def:"False"`
+	Distribute         any `def:"False"`
+	Clear              any `def:"False"`
+	Python             any `def:"None"`
+	ExtraSearchDir     any `def:"None"`
+	NeverDownload      any `def:"None"`
+	Prompt             any `def:"None"`
+	User               any `def:"None"`
+	Cwd                any `def:"None"`
+	IndexURL           any `arg:"index_url" def:"None"`
+	ExtraIndexURL      any `arg:"extra_index_url" def:"None"`
+	PreReleases        any `def:"False"`
+	NoDeps             any `def:"False"`
+	PipUpgrade         any `def:"False"`
+	PipPkgs            any `def:"None"`
+	PipIgnoreInstalled any `def:"False"`
+	Proxy              any `def:"None"`
+	EnvVars            any `def:"None"`
+	virtualenvPipArgs
+	Kwargs *Map `arg:"**kwargs"`
 }) (any, error) {
 	ret := stateReturn(a.Name, true, "")
 	changes := ret.Map("changes")
@@ -584,7 +606,7 @@ func virtualenvStateManaged(ctx context.Context, c *Call, a struct {
 	if err != nil {
 		return nil, err
 	}
-	v, err := c.RunKw(ctx, "pip.install", nil, NewMap("pkgs", a.PipPkgs, "requirements", requirements, "bin_env", a.Name, "user", a.User, "cwd", a.Cwd,
+	v, err := c.RunKw(ctx, "pip.install", nil, pkgWith(a.keywords(a.Kwargs), "pkgs", a.PipPkgs, "requirements", requirements, "bin_env", a.Name, "user", a.User, "cwd", a.Cwd,
 		"index_url", a.IndexURL, "extra_index_url", a.ExtraIndexURL, "pre_releases", a.PreReleases, "ignore_installed", a.PipIgnoreInstalled,
 		"upgrade", a.PipUpgrade, "no_deps", a.NoDeps, "proxy", a.Proxy, "env_vars", a.EnvVars))
 	if err != nil {

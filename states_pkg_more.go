@@ -553,12 +553,78 @@ func pkgStateGroup(ctx context.Context, c *Call, a struct {
 	return stateSay(ret, true, "Group '%s' was %s", a.Name, did)
 }
 
-func pkgStatePatch(_ context.Context, c *Call, a stateKwargsNamed) (any, error) {
-	fun := "pkg.patch_installed"
-	if strings.HasSuffix(c.Fun, "patch_downloaded") {
-		fun = "pkg.patch_downloaded"
+type pkgPatchArgs struct {
+	Name        string
+	AdvisoryIDs any  `arg:"advisory_ids" def:"None"`
+	Kwargs      *Map `arg:"**kwargs"`
+}
+
+func pkgStatePatchInstalled(ctx context.Context, c *Call, a struct {
+	pkgPatchArgs
+	Downloadonly any `def:"None"`
+}) (any, error) {
+	return pkgPatch(ctx, c, "installed", a.pkgPatchArgs, a.Downloadonly)
+}
+
+func pkgStatePatchDownloaded(ctx context.Context, c *Call, a pkgPatchArgs) (any, error) {
+	a.Kwargs.Delete("downloadonly")
+	return pkgPatch(ctx, c, "downloaded", a, true)
+}
+
+// pkgPatch installs the advisories that are not, where the package manager knows
+// about advisories at all.
+func pkgPatch(ctx context.Context, c *Call, what string, a pkgPatchArgs, downloadOnly any) (any, error) {
+	ret := pkgRet(a.Name, nil, "")
+	if !c.Has(ctx, "pkg.list_installed_patches") {
+		return stateSay(ret, false, "The pkg.patch_%s state is not available on this platform", what)
 	}
-	return pkgRet(a.Name, false, "The "+fun+" state is not available on this platform"), nil
+	if l, ok := a.AdvisoryIDs.(*List); ok && l.Len() == 0 {
+		return stateSay(ret, true, "No advisory ids provided")
+	}
+	where := NewMap()
+	if root := a.Kwargs.Value("root"); root != nil {
+		where.Set("root", root)
+	}
+	v, err := c.RunKw(ctx, "pkg.list_installed_patches", nil, where)
+	if err != nil {
+		return nil, err
+	}
+	have, _ := v.(*Map)
+	wanted := iterated(a.AdvisoryIDs)
+	if !Truth(a.AdvisoryIDs) {
+		if wanted = []any{a.Name}; Truth(have.Value(a.Name)) {
+			return stateSay(ret, true, "Advisory patch %s is already installed", a.Name)
+		}
+	}
+	var missing []any
+	for _, id := range wanted {
+		if !Truth(have.Value(id)) {
+			missing = append(missing, id)
+		}
+	}
+	switch {
+	case len(missing) == 0:
+		return stateSay(ret, true, "All specified advisory patches are already installed")
+	case c.Testing():
+		return stateSay(ret, nil, "The following advisory patches would be downloaded: %s", joinTexts(missing, ", "))
+	}
+	v, err = c.RunKw(ctx, "pkg.install", nil, pkgWith(a.Kwargs, "name", a.Name, "advisory_ids", a.AdvisoryIDs, "downloadonly", downloadOnly))
+	if isExecError(err) {
+		return stateSay(ret, false, "An error was encountered while downloading package(s): %s", errText(err))
+	}
+	if err != nil {
+		return nil, err
+	}
+	changes, _ := v.(*Map)
+	ret.Set("changes", mapOrNew(changes))
+	if changes.Len() > 0 {
+		return stateSay(ret, true, "")
+	}
+	did := "installed"
+	if Truth(downloadOnly) {
+		did = "downloaded"
+	}
+	return stateSay(ret, true, "Advisory patch is not needed or related packages are already %s", did)
 }
 
 func pkgStateAggregate(_ context.Context, _ *Call, a struct {
