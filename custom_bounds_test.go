@@ -105,3 +105,23 @@ func TestTupleAsKeyIsRefused(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A program that never tells its functions is given up as an import is.
+func TestProgramThatDescribesForEver(t *testing.T) {
+	b := newCustomBox(t, "custom_load_timeout", int64(1))
+	b.file("modules", "hangs", "#!/bin/sh\nexec sleep 600\n")
+	b.wantError("'hangs' __virtual__ returned False: hangs --describe did not end within 1s", "hangs.f")
+}
+
+// A path or environment that leaves its directory is a plain error.
+func TestEscapingPathsArePlainErrors(t *testing.T) {
+	f := &fileClient{opts: NewOptions(NewMap("cachedir", t.TempDir()))}
+	_, _, err := saltPath("salt://x?saltenv=../..", "base")
+	if text := JobErrorText("cp.get_file", err, ""); text != `ERROR: "../.." is not the name of an environment` {
+		t.Errorf("got %s", text)
+	}
+	_, err = f.CachePath("../../x", "base")
+	if text := JobErrorText("cp.cache_file", err, ""); text != `ERROR: path "../../x" leaves its directory` {
+		t.Errorf("got %s", text)
+	}
+}

@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -57,11 +58,12 @@ func loadProgram(ctx context.Context, c *Call, path string) (*customModule, erro
 			return nil, err
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	wait := customLoadTimeout(c.Opts)
+	ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("%s --describe did not end within %s", filepath.Base(path), wait))
 	defer cancel()
 	out, err := askProgram(ctx, path, "--describe", nil, maxProgramDescribe)
 	if err != nil {
-		return nil, err
+		return nil, cmp.Or(context.Cause(ctx), err)
 	}
 	v, err := DecodeJSON(out)
 	if err != nil {

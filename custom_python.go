@@ -212,8 +212,10 @@ func (h *pythonHost) start(c *Call, u *Customs) error {
 const hostStartTimeout = time.Minute
 
 // loadTimeout bounds the import of one file. Option custom_load_timeout, 30 s.
-func (h *pythonHost) loadTimeout() time.Duration {
-	if d := h.opts.Duration("custom_load_timeout"); d > 0 {
+func (h *pythonHost) loadTimeout() time.Duration { return customLoadTimeout(h.opts) }
+
+func customLoadTimeout(o *Options) time.Duration {
+	if d := o.Duration("custom_load_timeout"); d > 0 {
 		return d
 	}
 	return 30 * time.Second

@@ -62,7 +62,7 @@ func saltPath(path, saltenv string) (rel, env string, err error) {
 		saltenv = "base"
 	}
 	if err := ValidEnv(saltenv); err != nil {
-		return "", "", err
+		return "", "", ExecErrorf("%s", err)
 	}
 	return strings.TrimLeft(rel, "/"), saltenv, nil
 }
@@ -159,7 +159,11 @@ func (f *fileClient) hashType() string {
 
 // CachePath is where a file of the server is kept on this box.
 func (f *fileClient) CachePath(rel, saltenv string) (string, error) {
-	return SafeJoin(filepath.Join(f.opts.Path("cachedir"), "files", saltenv), rel)
+	dest, err := SafeJoin(filepath.Join(f.opts.Path("cachedir"), "files", saltenv), rel)
+	if err != nil {
+		return "", ExecErrorf("%s", err)
+	}
+	return dest, nil
 }
 
 // Cache brings a file into the cache, if it is not there in the same state.
