@@ -443,9 +443,15 @@ func (u *Customs) Grains(ctx context.Context, c *Call) *Map {
 				c.Log.Error(fmt.Sprintf("grains: %s in %s: %s", n, m.path, err))
 				continue
 			}
-			if g, ok := v.(*Map); ok {
-				out.Merge(g)
+			g, ok := v.(*Map)
+			if !ok {
+				continue
 			}
+			if _, err := EncodeWire(g); err != nil { // no master could be told
+				c.Log.Error(fmt.Sprintf("grains: %s in %s: %s", n, m.path, err))
+				continue
+			}
+			out.Merge(g)
 		}
 	}
 	return out

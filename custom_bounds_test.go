@@ -125,3 +125,13 @@ func TestEscapingPathsArePlainErrors(t *testing.T) {
 		t.Errorf("got %s", text)
 	}
 }
+
+// Grains that cannot be sent would cost the minion its pillar: they are left out.
+func TestGrainsThatCannotBeSent(t *testing.T) {
+	needPython(t)
+	b := newCustomBox(t)
+	b.file("grains", "odd.py", "def odd():\n    return {(1, 2): 3}\n\ndef good():\n    return {'rack': 'r7'}\n")
+	if got := b.mods.Grains(context.Background(), NewCall(b.env, "", "", nil)); Repr(got) != "{'rack': 'r7'}" {
+		t.Errorf("grains: %s", Repr(got))
+	}
+}

@@ -351,7 +351,8 @@ func (f *fileClient) transfer(ctx context.Context, rel, env, part, sum, kind str
 		}
 		h.Write(c.data)
 		if _, err := file.Write(c.data); err != nil {
-			return err
+			os.Remove(part) // of a full disk, where it would be in everybody's way
+			return ExecErrorf("%s", err)
 		}
 	}
 	if got := hex.EncodeToString(h.Sum(nil)); got != sum {
