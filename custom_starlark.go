@@ -225,6 +225,24 @@ func (f *starlarkFunction) Invoke(ctx context.Context, c *Call, args []any, kwar
 	return ret, nil
 }
 
+// starlarkCondition says whether an expression about named values is true.
+func starlarkCondition(ctx context.Context, c *Call, expr string, names *Map) (bool, error) {
+	thread := &starlark.Thread{Name: "condition", Print: func(*starlark.Thread, string) {}}
+	thread.SetLocal("call", &starlarkCall{ctx, c})
+	boundStarlark(thread, defaultStarlarkSteps)
+	stop := context.AfterFunc(ctx, func() { thread.Cancel("the job was ended") })
+	defer stop()
+	known := starlarkNames()
+	for k, v := range names.All() {
+		known[Str(k)] = toStarlark(v)
+	}
+	v, err := starlark.EvalOptions(&syntax.FileOptions{}, thread, "condition", expr, known)
+	if err != nil {
+		return false, ExecErrorf("condition %s: %s", expr, err)
+	}
+	return bool(v.Truth()), nil
+}
+
 // starlarkError keeps errors of called functions as they were, takes fail() as
 // CommandExecutionError, and shows the way there.
 func starlarkError(err error) error {
