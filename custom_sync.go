@@ -60,8 +60,8 @@ func SyncCustoms(ctx context.Context, c *Call, kind string, saltenvs []string, w
 					c.Log.Error(fmt.Sprintf("cannot fetch salt://%s (%s): %v", n, env, err))
 					continue
 				}
-				if _, dup := want[rel]; !dup && p != "" {
-					want[rel] = p
+				if p != "" {
+					want[rel] = p // the last environment has its way, as in Salt
 				}
 			}
 		}
