@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-func fileStateTidied(ctx context.Context, c *Call, a struct {
+type fileTidiedArgs struct {
 	Name                   string
 	Age                    int64  `def:"0"`
 	Matches                any    `def:"None"`
@@ -29,7 +29,9 @@ func fileStateTidied(ctx context.Context, c *Call, a struct {
 	AgeSizeOnly            string `def:"None"`
 	Rmlinks                bool   `def:"True"`
 	Kwargs                 *Map   `arg:"**kwargs"`
-}) (any, error) {
+}
+
+func fileStateTidied(ctx context.Context, c *Call, a fileTidiedArgs) (any, error) {
 	name := expandUser(a.Name)
 	ret := stateReturn(name, true, "")
 	if !filepath.IsAbs(name) {
@@ -38,106 +40,11 @@ func fileStateTidied(ctx context.Context, c *Call, a struct {
 	if !isDir(name) {
 		return stateSay(ret, false, "%s does not exist or is not a directory.", name)
 	}
-	size, err := sizeInBytes(a.Size)
+	rule, err := newTidyRule(a)
 	if err != nil {
 		return nil, err
 	}
-	compile := func(v any, def []string) ([]*PyRegexp, error) {
-		if v != nil {
-			def = textList(v)
-		}
-		var out []*PyRegexp
-		for _, p := range def {
-			re, err := compileForModule(p, 0)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, re)
-		}
-		return out, nil
-	}
-	progs, err := compile(a.Matches, []string{".*"})
-	if err != nil {
-		return nil, err
-	}
-	var except []*PyRegexp
-	if Truth(a.Exclude) {
-		if except, err = compile(a.Exclude, nil); err != nil {
-			return nil, err
-		}
-	}
-	hits := func(list []*PyRegexp, s string) bool {
-		for _, re := range list {
-			if m, err := re.Match(s); err == nil && m != nil {
-				return true
-			}
-		}
-		return false
-	}
-	only := strings.ToLower(a.AgeSizeOnly)
-	today := time.Now()
-	midnight := time.Date(today.Year(), today.Month(), today.Day(), 0, 0, 0, 0, time.UTC)
-	var todelete []string
-	var walk func(dir string)
-	walk = func(dir string) {
-		dirs, files, below := readDirSplit(dir)
-		if a.Followlinks {
-			below = nil
-			for _, d := range dirs {
-				below = append(below, filepath.Join(dir, d))
-			}
-		}
-		for _, p := range below {
-			walk(p)
-		}
-		for _, elem := range append(files, dirs...) {
-			p := filepath.Join(dir, elem)
-			del, bytes := true, int64(0)
-			info, err := os.Lstat(p)
-			if err != nil {
-				continue
-			}
-			if info.Mode()&fs.ModeSymlink != 0 {
-				del = a.Rmlinks
-			} else if info.IsDir() {
-				del = a.Rmdirs
-			} else {
-				bytes = info.Size()
-			}
-			st := info.Sys().(*syscall.Stat_t)
-			when := st.Atim
-			switch strings.ToLower(Str(a.TimeComparison)) {
-			case "ctime":
-				when = st.Ctim
-			case "mtime":
-				when = st.Mtim
-			}
-			t := time.Unix(int64(when.Sec), int64(when.Nsec))
-			day := time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC)
-			days := int64(midnight.Sub(day).Hours() / 24)
-			if days < 0 {
-				days = -days
-			}
-			old, large := days >= a.Age, bytes >= size
-			fits := old || large
-			switch {
-			case only == "age":
-				fits = old
-			case only == "size":
-				fits = large
-			case strings.EqualFold(a.AgeSizeLogicalOperator, "AND"):
-				fits = old && large
-			}
-			text := elem
-			if a.FullPathMatch {
-				text = p
-			}
-			if fits && del && hits(progs, text) && !hits(except, text) {
-				todelete = append(todelete, p)
-			}
-		}
-	}
-	walk(name)
+	todelete := rule.walk(name)
 	if len(todelete) == 0 {
 		ret.Set("comment", fmt.Sprintf("Nothing to remove from directory %s", name))
 		return ret, nil
@@ -155,6 +62,132 @@ func fileStateTidied(ctx context.Context, c *Call, a struct {
 	}
 	ret.Set("comment", fmt.Sprintf("Removed %d files or directories from directory %s", len(todelete), name))
 	return ret, nil
+}
+
+// tidyRule says what file.tidied removes.
+type tidyRule struct {
+	a               fileTidiedArgs
+	size            int64
+	matches, except []*PyRegexp
+	today           time.Time // midnight
+}
+
+func newTidyRule(a fileTidiedArgs) (*tidyRule, error) {
+	r := &tidyRule{a: a, today: dayOf(time.Now())}
+	var err error
+	if r.size, err = sizeInBytes(a.Size); err != nil {
+		return nil, err
+	}
+	patterns := []string{".*"}
+	if a.Matches != nil {
+		patterns = textList(a.Matches)
+	}
+	if r.matches, err = compilePatterns(patterns); err != nil {
+		return nil, err
+	}
+	if Truth(a.Exclude) {
+		r.except, err = compilePatterns(textList(a.Exclude))
+	}
+	return r, err
+}
+
+func compilePatterns(patterns []string) ([]*PyRegexp, error) {
+	var out []*PyRegexp
+	for _, p := range patterns {
+		re, err := compileForModule(p, 0)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, re)
+	}
+	return out, nil
+}
+
+func anyMatches(list []*PyRegexp, s string) bool {
+	for _, re := range list {
+		if m, err := re.Match(s); err == nil && m != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// dayOf is the day of a time as a time whose differences are whole days.
+func dayOf(t time.Time) time.Time {
+	return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC)
+}
+
+// walk lists what is to go below a directory, the innermost first.
+func (r *tidyRule) walk(dir string) []string {
+	dirs, files, below := readDirSplit(dir)
+	if r.a.Followlinks {
+		below = nil
+		for _, d := range dirs {
+			below = append(below, filepath.Join(dir, d))
+		}
+	}
+	var out []string
+	for _, p := range below {
+		out = append(out, r.walk(p)...)
+	}
+	for _, elem := range append(files, dirs...) {
+		if r.removes(filepath.Join(dir, elem), elem) {
+			out = append(out, filepath.Join(dir, elem))
+		}
+	}
+	return out
+}
+
+func (r *tidyRule) removes(path, elem string) bool {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return false
+	}
+	kind, bytes := true, int64(0)
+	switch {
+	case info.Mode()&fs.ModeSymlink != 0:
+		kind = r.a.Rmlinks
+	case info.IsDir():
+		kind = r.a.Rmdirs
+	default:
+		bytes = info.Size()
+	}
+	text := elem
+	if r.a.FullPathMatch {
+		text = path
+	}
+	return kind && r.due(r.days(info), bytes) && anyMatches(r.matches, text) && !anyMatches(r.except, text)
+}
+
+// days is the age of a file by the time that the rule compares.
+func (r *tidyRule) days(info fs.FileInfo) int64 {
+	st := info.Sys().(*syscall.Stat_t)
+	when := st.Atim
+	switch strings.ToLower(Str(r.a.TimeComparison)) {
+	case "ctime":
+		when = st.Ctim
+	case "mtime":
+		when = st.Mtim
+	}
+	days := int64(r.today.Sub(dayOf(time.Unix(int64(when.Sec), int64(when.Nsec)))).Hours() / 24)
+	if days < 0 {
+		return -days
+	}
+	return days
+}
+
+// due weighs age and size of a file.
+func (r *tidyRule) due(days, bytes int64) bool {
+	old, large := days >= r.a.Age, bytes >= r.size
+	switch only := strings.ToLower(r.a.AgeSizeOnly); {
+	case only == "age":
+		return old
+	case only == "size":
+		return large
+	case strings.EqualFold(r.a.AgeSizeLogicalOperator, "AND"):
+		return old && large
+	}
+	return old || large
 }
 
 // sizeInBytes reads a size: a number, or a text with a unit (metric: 1 kB is

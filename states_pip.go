@@ -220,101 +220,134 @@ func (w pipWanted) have(ctx context.Context, c *Call, a pipStateArgs, list *Map)
 	return comparePython(version, newest) == 0, already, nil
 }
 
+// pipWork is a pip.installed on its way.
+type pipWork struct {
+	a       pipStateArgs
+	ret     *Map
+	names   []string
+	byFile  bool // of a requirements file or a checkout: what it holds is not known
+	wanted  []pipWanted
+	targets []pipWanted // the wanted ones that are not there
+	pkgs    []string    // targets as pip.install takes them
+	already []string
+	stdout  string // of the installation
+}
+
 func pipStateInstalled(ctx context.Context, c *Call, a pipStateArgs) (any, error) {
 	if Truth(a.PipBin) && !Truth(a.BinEnv) {
 		a.BinEnv = a.PipBin
 	}
-	names := []string{a.Name}
+	w := &pipWork{a: a, names: []string{a.Name}, byFile: Truth(a.Requirements) || Truth(a.Editable)}
 	if Truth(a.Pkgs) {
 		l, ok := a.Pkgs.(*List)
 		if !ok {
 			return NewMap("name", a.Name, "result", false, "changes", NewMap(), "comment", "pkgs argument must be formatted as a list"), nil
 		}
-		names = texts(l)
+		w.names = texts(l)
 	}
-	ret := stateReturn(strings.Join(names, ";"), nil, "")
-	if _, err := c.Run(ctx, "pip.version", a.BinEnv); err != nil {
-		if isSaltError(err) {
-			return stateSay(ret, false, "Error installing '%s': %s", a.Name, errText(err))
+	w.ret = stateReturn(strings.Join(w.names, ";"), nil, "")
+	return runSteps(ctx, c, w.checkPip, w.readNames, w.checkUser, w.dryByFile, w.compare, w.install, w.report)
+}
+
+// checkPip sees to it that there is a pip.
+func (w *pipWork) checkPip(ctx context.Context, c *Call) (any, error) {
+	_, err := c.Run(ctx, "pip.version", w.a.BinEnv)
+	if err != nil && isSaltError(err) {
+		return stateSay(w.ret, false, "Error installing '%s': %s", w.a.Name, errText(err))
+	}
+	return nil, err
+}
+
+func (w *pipWork) readNames(context.Context, *Call) (any, error) {
+	if w.byFile {
+		return nil, nil
+	}
+	var problems []string
+	for _, n := range w.names {
+		one, problem := readPipWanted(n)
+		if problem != "" {
+			problems = append(problems, problem)
 		}
+		w.wanted = append(w.wanted, one)
+	}
+	if len(problems) > 0 {
+		return stateSay(w.ret, false, "%s", strings.Join(problems, "\n"))
+	}
+	return nil, nil
+}
+
+func (w *pipWork) checkUser(ctx context.Context, c *Call) (any, error) {
+	if !Truth(w.a.User) || !c.Has(ctx, "user.info") {
+		return nil, nil
+	}
+	known, err := runTruth(ctx, c, "user.info", w.a.User)
+	if err != nil || known {
 		return nil, err
 	}
-	byFile := Truth(a.Requirements) || Truth(a.Editable)
-	var wanted []pipWanted
-	if !byFile {
-		var problems []string
-		for _, n := range names {
-			w, problem := readPipWanted(n)
-			if problem != "" {
-				problems = append(problems, problem)
-			}
-			wanted = append(wanted, w)
-		}
-		if len(problems) > 0 {
-			return stateSay(ret, false, "%s", strings.Join(problems, "\n"))
-		}
+	return stateSay(w.ret, false, "User %s does not exist", Str(w.a.User))
+}
+
+// dryByFile ends a dry run of a file: it says only that pip would read it.
+func (w *pipWork) dryByFile(_ context.Context, c *Call) (any, error) {
+	if !w.byFile || !c.Testing() {
+		return nil, nil
 	}
-	if Truth(a.User) && c.Has(ctx, "user.info") {
-		known, err := runTruth(ctx, c, "user.info", a.User)
+	var words []string
+	if Truth(w.a.Requirements) {
+		words = append(words, "Requirements file '"+Str(w.a.Requirements)+"' will be processed.")
+	}
+	if Truth(w.a.Editable) {
+		words = append(words, "Package will be installed in editable mode (i.e. setuptools \"develop mode\") from "+Str(w.a.Editable)+".")
+	}
+	return stateSay(w.ret, nil, "%s", strings.Join(words, " "))
+}
+
+func (w *pipWork) list(ctx context.Context, c *Call) (*Map, error) {
+	v, err := c.RunKw(ctx, "pip.list", nil, NewMap("bin_env", w.a.BinEnv, "user", w.a.User, "cwd", w.a.Cwd, "env_vars", w.a.EnvVars))
+	m, _ := v.(*Map)
+	return m, err
+}
+
+// compare finds the packages that are not there; a dry run ends with the first.
+func (w *pipWork) compare(ctx context.Context, c *Call) (any, error) {
+	if w.byFile {
+		return nil, nil
+	}
+	installed, err := w.list(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range w.wanted {
+		ok, text, err := one.have(ctx, c, w.a, installed)
 		if err != nil {
 			return nil, err
 		}
-		if !known {
-			return stateSay(ret, false, "User %s does not exist", Str(a.User))
+		if ok {
+			w.already = append(w.already, text)
+			continue
 		}
-	}
-	if byFile && c.Testing() {
-		var words []string
-		if Truth(a.Requirements) {
-			words = append(words, "Requirements file '"+Str(a.Requirements)+"' will be processed.")
-		}
-		if Truth(a.Editable) {
-			words = append(words, "Package will be installed in editable mode (i.e. setuptools \"develop mode\") from "+Str(a.Editable)+".")
-		}
-		return stateSay(ret, nil, "%s", strings.Join(words, " "))
-	}
-	list := func() (*Map, error) {
-		v, err := c.RunKw(ctx, "pip.list", nil, NewMap("bin_env", a.BinEnv, "user", a.User, "cwd", a.Cwd, "env_vars", a.EnvVars))
-		m, _ := v.(*Map)
-		return m, err
-	}
-	var targets []pipWanted
-	var already []string
-	if !byFile {
-		installed, err := list()
-		if err != nil {
-			return nil, err
-		}
-		for _, w := range wanted {
-			ok, text, err := w.have(ctx, c, a, installed)
-			if err != nil {
-				return nil, err
+		w.targets = append(w.targets, one)
+		w.pkgs = append(w.pkgs, strings.ReplaceAll(one.text, ",", ";"))
+		if c.Testing() {
+			if len(w.wanted) > 1 {
+				return stateSay(w.ret, nil, "Python package(s) set to be installed:\n%s", strings.Join(w.names, "\n"))
 			}
-			if ok {
-				already = append(already, text)
-				continue
-			}
-			targets = append(targets, w)
-			if c.Testing() {
-				if len(wanted) > 1 {
-					return stateSay(ret, nil, "Python package(s) set to be installed:\n%s", strings.Join(names, "\n"))
-				}
-				return stateSay(ret, nil, "Python package %s is set to be installed", w.text)
-			}
-		}
-		if len(targets) == 0 {
-			last := "All specified packages are already installed"
-			if Truth(a.Upgrade) {
-				last += " and up-to-date"
-			}
-			return stateSay(ret, true, "%s", strings.Join(append(already, last), "\n"))
+			return stateSay(w.ret, nil, "Python package %s is set to be installed", one.text)
 		}
 	}
-	pkgs := make([]string, len(targets))
-	for i, w := range targets {
-		pkgs[i] = strings.ReplaceAll(w.text, ",", ";")
+	if len(w.targets) > 0 {
+		return nil, nil
 	}
-	kw := pkgWith(a.Kwargs, "pkgs", strings.Join(pkgs, ","), "requirements", a.Requirements, "bin_env", a.BinEnv, "editable", a.Editable,
+	last := "All specified packages are already installed"
+	if Truth(w.a.Upgrade) {
+		last += " and up-to-date"
+	}
+	return stateSay(w.ret, true, "%s", strings.Join(append(w.already, last), "\n"))
+}
+
+func (w *pipWork) install(ctx context.Context, c *Call) (any, error) {
+	a := w.a
+	kw := pkgWith(a.Kwargs, "pkgs", strings.Join(w.pkgs, ","), "requirements", a.Requirements, "bin_env", a.BinEnv, "editable", a.Editable,
 		"index_url", a.IndexURL, "extra_index_url", a.ExtraIndexURL, "upgrade", a.Upgrade, "force_reinstall", a.ForceReinstall,
 		"ignore_installed", a.IgnoreInstalled, "user", a.User, "cwd", a.Cwd, "env_vars", a.EnvVars, "saltenv", c.StateEnv(), "disable_version_check", true)
 	v, err := c.RunKw(ctx, "pip.install", nil, kw)
@@ -323,56 +356,73 @@ func pipStateInstalled(ctx context.Context, c *Call, a pipStateArgs) (any, error
 	}
 	out, _ := v.(*Map)
 	if out.Len() == 0 {
-		return stateSay(ret, false, "Could not install package")
+		return stateSay(w.ret, false, "Could not install package")
 	}
 	if n, ok := toInt(kwargOf(out, "retcode", int64(1))); !ok || n != 0 {
-		text := "Error: " + Str(out.Value("comment"))
-		if out.Has("stdout") {
-			text = "Error: " + Str(out.Value("stdout")) + " " + Str(out.Value("stderr"))
-		}
-		if !byFile {
-			return stateSay(ret, false, "%s", strings.Join(append(already, "Failed to install packages: "+strings.Join(pkgs, ", ")+". "+text), "\n"))
-		}
-		var words []string
-		if Truth(a.Requirements) {
-			words = append(words, "Unable to process requirements file \""+Str(a.Requirements)+"\"")
-		}
-		if Truth(a.Editable) {
-			words = append(words, "Unable to install from VCS checkout "+Str(a.Editable)+".")
-		}
-		return stateSay(ret, false, "%s", strings.Join(append(words, text), " "))
+		return w.failed(out)
 	}
-	if byFile {
-		return pipFileDone(ret, a, Str(out.Value("stdout")))
+	w.stdout = Str(out.Value("stdout"))
+	return nil, nil
+}
+
+// failed ends the state with what pip said against the installation.
+func (w *pipWork) failed(out *Map) (any, error) {
+	text := "Error: " + Str(out.Value("comment"))
+	if out.Has("stdout") {
+		text = "Error: " + Str(out.Value("stdout")) + " " + Str(out.Value("stderr"))
 	}
-	now, err := list()
+	if !w.byFile {
+		return stateSay(w.ret, false, "%s", strings.Join(append(w.already, "Failed to install packages: "+strings.Join(w.pkgs, ", ")+". "+text), "\n"))
+	}
+	var words []string
+	if Truth(w.a.Requirements) {
+		words = append(words, "Unable to process requirements file \""+Str(w.a.Requirements)+"\"")
+	}
+	if Truth(w.a.Editable) {
+		words = append(words, "Unable to install from VCS checkout "+Str(w.a.Editable)+".")
+	}
+	return stateSay(w.ret, false, "%s", strings.Join(append(words, text), " "))
+}
+
+// report ends the state with what is installed now.
+func (w *pipWork) report(ctx context.Context, c *Call) (any, error) {
+	if w.byFile {
+		return pipFileDone(w.ret, w.a, w.stdout)
+	}
+	now, err := w.list(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	uptodate := map[string]bool{}
-	for _, line := range strings.Split(Str(out.Value("stdout")), "\n") {
-		if rest, ok := strings.CutPrefix(line, "Requirement already up-to-date: "); ok {
-			if words := pyFields(rest); len(words) > 0 {
-				uptodate[strings.ToLower(words[0])] = true
-			}
-		}
-	}
+	uptodate := pipUpToDate(w.stdout)
 	var missing []string
-	for _, w := range targets {
-		version, there := pipVersionOf(now, w.prefix)
+	for _, one := range w.targets {
+		version, there := pipVersionOf(now, one.prefix)
 		switch {
-		case w.prefix == "":
-			ret.Map("changes").Set(w.text+"==???", "Installed")
+		case one.prefix == "":
+			w.ret.Map("changes").Set(one.text+"==???", "Installed")
 		case now.Len() == 0:
-			missing = append(missing, "There was no error installing package '"+w.text+"' although it does not show when calling 'pip.freeze'.")
-		case there && !uptodate[strings.ToLower(w.prefix)]:
-			ret.Map("changes").Set(w.prefix+"=="+version, "Installed")
+			missing = append(missing, "There was no error installing package '"+one.text+"' although it does not show when calling 'pip.freeze'.")
+		case there && !uptodate[strings.ToLower(one.prefix)]:
+			w.ret.Map("changes").Set(one.prefix+"=="+version, "Installed")
 		}
 	}
 	if len(missing) == 0 {
 		missing = []string{"All packages were successfully installed"}
 	}
-	return stateSay(ret, true, "%s", strings.Join(append(already, missing...), "\n"))
+	return stateSay(w.ret, true, "%s", strings.Join(append(w.already, missing...), "\n"))
+}
+
+// pipUpToDate lists, in lower case, the packages that pip found up to date.
+func pipUpToDate(stdout string) map[string]bool {
+	found := map[string]bool{}
+	for _, line := range strings.Split(stdout, "\n") {
+		if rest, ok := strings.CutPrefix(line, "Requirement already up-to-date: "); ok {
+			if words := pyFields(rest); len(words) > 0 {
+				found[strings.ToLower(words[0])] = true
+			}
+		}
+	}
+	return found
 }
 
 // pipFileDone reports what pip did with a requirements file or a checkout.

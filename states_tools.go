@@ -19,6 +19,20 @@ func stateSay(ret *Map, result any, format string, a ...any) (any, error) {
 	return ret, nil
 }
 
+// stateStep is a step of a state: it ends the state with its return, which is
+// nil while there is more to do.
+type stateStep func(context.Context, *Call) (any, error)
+
+// runSteps takes the steps of a state up to the one that ends it.
+func runSteps(ctx context.Context, c *Call, steps ...stateStep) (any, error) {
+	for _, step := range steps {
+		if end, err := step(ctx, c); end != nil || err != nil {
+			return end, err
+		}
+	}
+	return nil, nil
+}
+
 // runMap calls a function that returns a mapping.
 func runMap(ctx context.Context, c *Call, name string, args ...any) (*Map, error) {
 	v, err := c.Run(ctx, name, args...)
