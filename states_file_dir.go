@@ -339,157 +339,209 @@ func cleanDir(c *Call, root string, keep map[string]bool, exclude any) []string 
 	return removed
 }
 
+// directoryWork is a file.directory on its way. Its steps end the state by
+// returning its return, which is nil while there is more to do.
+type directoryWork struct {
+	a                 fileDirectoryArgs
+	name              string
+	ret               *Map
+	user, group       any
+	dirMode, fileMode any
+	problems          []string // with what is below
+}
+
 func directoryState(ctx context.Context, c *Call, a fileDirectoryArgs) (*Map, error) {
-	name := expandUser(a.Name)
-	ret := stateReturn(name, true, "")
-	fail := func(format string, args ...any) (*Map, error) {
-		stateSay(ret, false, format, args...)
-		return ret, nil
-	}
-	if name == "" {
-		return fail("Must provide name to file.directory")
-	}
-	if name != "/" {
-		name = strings.TrimSuffix(name, "/")
-	}
-	if a.MaxDepth != nil && a.Clean {
-		return fail("Cannot specify both max_depth and clean")
-	}
-	user, group := ownerOf(a.Kwargs, a.User), a.Group
-	dirMode, fileMode := a.DirMode, a.FileMode
-	if v, ok := a.Kwargs.Get("mode"); ok && !Truth(dirMode) {
-		dirMode = v
-	}
-	if !Truth(fileMode) {
-		fileMode = dirMode
-	}
-	dirMode, fileMode = normalizeMode(dirMode), normalizeMode(fileMode)
-	if msg := checkOwner(c, user, group); msg != "" {
-		return fail("%s", msg)
-	}
-	if !filepath.IsAbs(name) {
-		return fail("Specified file %s is not an absolute path", name)
-	}
-	changes := ret.Map("changes")
-	if isFile(name) || (!a.AllowSymlink || a.Force) && isSymlink(name) {
-		if done, err := replaceByDirectory(c, name, a, ret); done || err != nil {
-			return ret, err
-		}
-	}
-	result, comment, found := checkDirectory(ctx, c, name, a, user, group, dirMode, fileMode)
-	changes.Merge(found)
-	if c.Testing() || changes.Len() == 0 {
-		ret.Set("result", result)
-		ret.Set("comment", comment)
-		return ret, nil
-	}
-	if !isDir(name) {
-		if !isDir(filepath.Dir(name)) {
-			if !a.Makedirs {
-				return fail("No directory to create %s in", name)
-			}
-			if _, err := makeParents(ctx, c, name, user, group, dirMode); err != nil {
-				return nil, err
-			}
-		}
-		if err := mkdirIfMissing(ctx, c, name, user, group, dirMode); err != nil {
-			return nil, err
-		}
-		if !isDir(name) {
-			return fail("Failed to create directory %s", name)
-		}
-		changes.Set(name, NewMap("directory", "new"))
-		return ret, nil
-	}
-	perms := func(p string, mode any) error {
-		_, _, err := checkPerms(ctx, c, permsCheck{name: p, ret: ret, user: user, group: group, mode: mode, follow: a.FollowSymlinks})
-		return err
-	}
-	if !a.ChildrenOnly {
-		if err := perms(name, dirMode); err != nil {
-			return nil, err
-		}
-	}
-	var problems []string
-	if Truth(a.Recurse) {
-		set, err := recurseSet(a.Recurse)
-		if err != nil {
-			fail("%s", err)
-		}
-		if len(set) > 0 {
-			if set["user"] {
-				if !Truth(user) && TypeName(user) != "int" {
-					fail("user not specified, but configured as a target for recursive ownership management")
-				} else if userToUid(user) == "" {
-					fail("Failed to enforce ownership for user %s (user does not exist)", Str(user))
-				}
-			} else {
-				user = nil
-			}
-			if set["group"] {
-				if !Truth(group) && TypeName(group) != "int" {
-					fail("group not specified, but configured as a target for recursive ownership management")
-				} else if groupToGid(group) == "" {
-					fail("Failed to enforce group ownership for group %s", Str(group))
-				}
-			} else {
-				group = nil
-			}
-			if !set["mode"] {
-				fileMode, dirMode = nil, nil
-			}
-			if set["silent"] {
-				ret.Set("changes", NewMap("recursion", "Changes silenced"))
-			}
-			for _, w := range walkTree(name, a.MaxDepth) {
-				if !set["ignore_files"] {
-					for _, f := range w.files {
-						if err := perms(filepath.Join(w.path, f), fileMode); err != nil && !strings.HasPrefix(errText(err), "Path not found") {
-							problems = append(problems, errText(err))
-						}
-					}
-				}
-				if !set["ignore_dirs"] {
-					for _, d := range w.dirs {
-						if err := perms(filepath.Join(w.path, d), dirMode); err != nil && !strings.HasPrefix(errText(err), "Path not found") {
-							problems = append(problems, errText(err))
-						}
-					}
-				}
-			}
+	w := newDirectoryWork(a)
+	for _, step := range []func(context.Context, *Call) (*Map, error){w.checkArgs, w.compare, w.create, w.setPerms} {
+		if end, err := step(ctx, c); end != nil || err != nil {
+			return end, err
 		}
 	}
 	if a.Clean {
-		if removed := cleanDir(c, name, keptFiles(ctx, c, name, a.Require), a.ExcludePat); len(removed) > 0 {
-			ret.Map("changes").Set("removed", Strings(removed))
-			ret.Set("comment", "Files cleaned from directory "+name)
+		if removed := cleanDir(c, w.name, keptFiles(ctx, c, w.name, a.Require), a.ExcludePat); len(removed) > 0 {
+			w.ret.Map("changes").Set("removed", Strings(removed))
+			w.ret.Set("comment", "Files cleaned from directory "+w.name)
 		}
 	}
-	changed := Truth(ret.Value("changes"))
-	if !Truth(ret.Value("comment")) {
-		if a.ChildrenOnly {
-			ret.Set("comment", fmt.Sprintf("Directory %s/* updated", name))
-		} else if changed {
-			ret.Set("comment", fmt.Sprintf("Directory %s updated", name))
+	w.comment()
+	return w.ret, nil
+}
+
+func newDirectoryWork(a fileDirectoryArgs) *directoryWork {
+	name := expandUser(a.Name)
+	w := &directoryWork{a: a, name: name, ret: stateReturn(name, true, ""), user: ownerOf(a.Kwargs, a.User), group: a.Group, dirMode: a.DirMode,
+		fileMode: a.FileMode}
+	if name != "/" {
+		w.name = strings.TrimSuffix(name, "/")
+	}
+	if v, ok := a.Kwargs.Get("mode"); ok && !Truth(w.dirMode) {
+		w.dirMode = v
+	}
+	if !Truth(w.fileMode) {
+		w.fileMode = w.dirMode
+	}
+	w.dirMode, w.fileMode = normalizeMode(w.dirMode), normalizeMode(w.fileMode)
+	return w
+}
+
+func (w *directoryWork) fail(format string, args ...any) (*Map, error) {
+	_, _ = stateSay(w.ret, false, format, args...)
+	return w.ret, nil
+}
+
+func (w *directoryWork) checkArgs(_ context.Context, c *Call) (*Map, error) {
+	if w.name == "" {
+		return w.fail("Must provide name to file.directory")
+	}
+	if w.a.MaxDepth != nil && w.a.Clean {
+		return w.fail("Cannot specify both max_depth and clean")
+	}
+	if msg := checkOwner(c, w.user, w.group); msg != "" {
+		return w.fail("%s", msg)
+	}
+	if !filepath.IsAbs(w.name) {
+		return w.fail("Specified file %s is not an absolute path", w.name)
+	}
+	return nil, nil
+}
+
+// compare clears what is in the way and ends where nothing is to be changed, or
+// may be.
+func (w *directoryWork) compare(ctx context.Context, c *Call) (*Map, error) {
+	if isFile(w.name) || (!w.a.AllowSymlink || w.a.Force) && isSymlink(w.name) {
+		if done, err := replaceByDirectory(c, w.name, w.a, w.ret); done || err != nil {
+			return w.ret, err
 		}
 	}
-	if !changed && Truth(ret.Value("result")) {
-		before := Str(ret.Value("comment"))
-		text := fmt.Sprintf("Directory %s is in the correct state", name)
+	result, comment, found := checkDirectory(ctx, c, w.name, w.a, w.user, w.group, w.dirMode, w.fileMode)
+	changes := w.ret.Map("changes")
+	changes.Merge(found)
+	if c.Testing() || changes.Len() == 0 {
+		w.ret.Set("result", result)
+		w.ret.Set("comment", comment)
+		return w.ret, nil
+	}
+	return nil, nil
+}
+
+// create makes a directory that is not there, which ends the state.
+func (w *directoryWork) create(ctx context.Context, c *Call) (*Map, error) {
+	if isDir(w.name) {
+		return nil, nil
+	}
+	if !isDir(filepath.Dir(w.name)) {
+		if !w.a.Makedirs {
+			return w.fail("No directory to create %s in", w.name)
+		}
+		if _, err := makeParents(ctx, c, w.name, w.user, w.group, w.dirMode); err != nil {
+			return nil, err
+		}
+	}
+	if err := mkdirIfMissing(ctx, c, w.name, w.user, w.group, w.dirMode); err != nil {
+		return nil, err
+	}
+	if !isDir(w.name) {
+		return w.fail("Failed to create directory %s", w.name)
+	}
+	w.ret.Map("changes").Set(w.name, NewMap("directory", "new"))
+	return w.ret, nil
+}
+
+// setPerms sets owners and modes of the directory and of what recurse names.
+func (w *directoryWork) setPerms(ctx context.Context, c *Call) (*Map, error) {
+	if !w.a.ChildrenOnly {
+		if err := w.setOne(ctx, c, w.name, w.dirMode); err != nil {
+			return nil, err
+		}
+	}
+	if !Truth(w.a.Recurse) {
+		return nil, nil
+	}
+	set, err := recurseSet(w.a.Recurse)
+	if err != nil {
+		w.fail("%s", err)
+	}
+	if len(set) == 0 {
+		return nil, nil
+	}
+	w.limit(set)
+	for _, below := range walkTree(w.name, w.a.MaxDepth) {
+		if !set["ignore_files"] {
+			w.setAll(ctx, c, below.path, below.files, w.fileMode)
+		}
+		if !set["ignore_dirs"] {
+			w.setAll(ctx, c, below.path, below.dirs, w.dirMode)
+		}
+	}
+	return nil, nil
+}
+
+// limit leaves of owners and modes those that are set below the directory. What
+// is wrong with them fails the state, which goes on nevertheless.
+func (w *directoryWork) limit(set map[string]bool) {
+	switch {
+	case !set["user"]:
+		w.user = nil
+	case !Truth(w.user) && TypeName(w.user) != "int":
+		w.fail("user not specified, but configured as a target for recursive ownership management")
+	case userToUid(w.user) == "":
+		w.fail("Failed to enforce ownership for user %s (user does not exist)", Str(w.user))
+	}
+	switch {
+	case !set["group"]:
+		w.group = nil
+	case !Truth(w.group) && TypeName(w.group) != "int":
+		w.fail("group not specified, but configured as a target for recursive ownership management")
+	case groupToGid(w.group) == "":
+		w.fail("Failed to enforce group ownership for group %s", Str(w.group))
+	}
+	if !set["mode"] {
+		w.fileMode, w.dirMode = nil, nil
+	}
+	if set["silent"] {
+		w.ret.Set("changes", NewMap("recursion", "Changes silenced"))
+	}
+}
+
+func (w *directoryWork) setOne(ctx context.Context, c *Call, path string, mode any) error {
+	_, _, err := checkPerms(ctx, c, permsCheck{name: path, ret: w.ret, user: w.user, group: w.group, mode: mode, follow: w.a.FollowSymlinks})
+	return err
+}
+
+// setAll is setOne for the names of a directory; one that has vanished is no problem.
+func (w *directoryWork) setAll(ctx context.Context, c *Call, dir string, names []string, mode any) {
+	for _, name := range names {
+		if err := w.setOne(ctx, c, filepath.Join(dir, name), mode); err != nil && !strings.HasPrefix(errText(err), "Path not found") {
+			w.problems = append(w.problems, errText(err))
+		}
+	}
+}
+
+func (w *directoryWork) comment() {
+	changed := Truth(w.ret.Value("changes"))
+	text := Str(w.ret.Value("comment"))
+	switch {
+	case text != "":
+	case w.a.ChildrenOnly:
+		text = fmt.Sprintf("Directory %s/* updated", w.name)
+	case changed:
+		text = fmt.Sprintf("Directory %s updated", w.name)
+	}
+	if !changed && Truth(w.ret.Value("result")) {
+		before := text
+		text = fmt.Sprintf("Directory %s is in the correct state", w.name)
 		if before != "" {
 			text += "\n" + before
 		}
-		ret.Set("comment", text)
 	}
-	if len(problems) > 0 {
-		ret.Set("result", false)
-		text := Str(ret.Value("comment")) + "\n\nThe following errors were encountered:\n"
-		for _, p := range problems {
+	if len(w.problems) > 0 {
+		w.ret.Set("result", false)
+		text += "\n\nThe following errors were encountered:\n"
+		for _, p := range w.problems {
 			text += "\n- " + p
 		}
-		ret.Set("comment", text)
 	}
-	return ret, nil
+	w.ret.Set("comment", text)
 }
 
 // replaceByDirectory moves or removes what stands where a directory is wanted.
