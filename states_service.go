@@ -217,147 +217,186 @@ type serviceStateArgs struct {
 	Kwargs    *Map `arg:"**kwargs"`
 }
 
+// serviceWork is a service.running or service.dead on its way.
+type serviceWork struct {
+	a                  serviceStateArgs
+	run                bool // it is to run
+	name               string
+	ret                *Map
+	enable             any
+	statusKw           *Map
+	before, bootBefore any
+	unmask             string // what unmasking it said
+}
+
 // serviceSet brings a service to run, or not to.
 func serviceSet(ctx context.Context, c *Call, a serviceStateArgs, run bool) (any, error) {
-	ret := stateReturn(a.Name, true, "")
-	name := a.Name
 	c.ContextSet("service.state", map[bool]string{true: "running", false: "dead"}[run])
-	if a.Kwargs.Has("enabled") {
-		return stateSay(ret, false, "Service %s uses non-existent option \"enabled\".  Perhaps \"enable\" option was intended?", name)
+	w := &serviceWork{a: a, run: run, name: a.Name, ret: stateReturn(a.Name, true, ""), enable: a.Enable}
+	if s, ok := a.Enable.(string); ok {
+		w.enable = dataTrue(s)
 	}
-	enable := a.Enable
-	if s, ok := enable.(string); ok {
-		enable = dataTrue(s)
+	return runSteps(ctx, c, w.check, w.look, w.setUnmasked, w.compare, w.act, w.report)
+}
+
+// check ends the state where there is no such service, or none at all.
+func (w *serviceWork) check(ctx context.Context, c *Call) (any, error) {
+	if w.a.Kwargs.Has("enabled") {
+		return stateSay(w.ret, false, "Service %s uses non-existent option \"enabled\".  Perhaps \"enable\" option was intended?", w.name)
 	}
-	if off, err := serviceOffline(ctx, c); err != nil {
-		return nil, err
-	} else if off {
-		return stateSay(ret, true, "Running in OFFLINE mode. Nothing to do")
-	}
-	known, err := serviceKnown(ctx, c, name, ret)
-	if err != nil {
-		return serviceBad(ret, err)
-	}
-	if !known {
-		if c.Testing() {
-			return stateSay(ret, nil, "Service %s not present; if created in this state run, it would have been %s", name,
-				map[bool]string{true: "started", false: "stopped"}[run])
-		}
-		if !run {
-			ret.Set("result", true)
-		}
-		return ret, nil
-	}
-	statusKw := systemdOnly(ctx, c, ret, "service.status", a.Kwargs)
-	status := func() (any, error) { return c.RunKw(ctx, "service.status", []any{name, a.Sig}, statusKw.Clone()) }
-	boots := func() (any, error) {
-		if !c.Has(ctx, "service.enabled") {
-			return true, nil
-		}
-		return c.Run(ctx, "service.enabled", name)
-	}
-	before, err := status()
+	off, err := serviceOffline(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	bootBefore, err := boots()
+	if off {
+		return stateSay(w.ret, true, "Running in OFFLINE mode. Nothing to do")
+	}
+	known, err := serviceKnown(ctx, c, w.name, w.ret)
+	switch {
+	case err != nil:
+		return serviceBad(w.ret, err)
+	case known:
+		return nil, nil
+	case c.Testing():
+		return stateSay(w.ret, nil, "Service %s not present; if created in this state run, it would have been %s", w.name,
+			map[bool]string{true: "started", false: "stopped"}[w.run])
+	case !w.run:
+		w.ret.Set("result", true)
+	}
+	return w.ret, nil
+}
+
+// look learns whether the service runs and whether it starts at boot.
+func (w *serviceWork) look(ctx context.Context, c *Call) (any, error) {
+	w.statusKw = systemdOnly(ctx, c, w.ret, "service.status", w.a.Kwargs)
+	var err error
+	w.before, w.bootBefore, err = w.status(ctx, c)
+	return nil, err
+}
+
+func (w *serviceWork) status(ctx context.Context, c *Call) (runs, boots any, err error) {
+	if runs, err = c.RunKw(ctx, "service.status", []any{w.name, w.a.Sig}, w.statusKw.Clone()); err != nil {
+		return nil, nil, err
+	}
+	if !c.Has(ctx, "service.enabled") {
+		return runs, true, nil
+	}
+	boots, err = c.Run(ctx, "service.enabled", w.name)
+	return runs, boots, err
+}
+
+func (w *serviceWork) setUnmasked(ctx context.Context, c *Call) (any, error) {
+	if !w.run || !Truth(w.a.Kwargs.Value("unmask")) {
+		return nil, nil
+	}
+	v, err := serviceMask(ctx, c, w.name, w.a.Kwargs.Value("unmask_runtime"), false)
 	if err != nil {
 		return nil, err
 	}
-	boot := func(started, result any) error {
-		if enable != true && enable != false {
-			return nil
-		}
-		upd, err := serviceBoot(ctx, c, name, enable == true, started, result, a.Kwargs)
-		if err == nil {
-			ret.Merge(upd)
-		}
-		return err
+	w.unmask = Str(v.(*Map).Value("comment"))
+	return nil, nil
+}
+
+func (w *serviceWork) withUnmask(s string) string {
+	if w.unmask != "" {
+		return s + "\n" + w.unmask
 	}
-	unmask := ""
-	if run && Truth(a.Kwargs.Value("unmask")) {
-		v, err := serviceMask(ctx, c, name, a.Kwargs.Value("unmask_runtime"), false)
-		if err != nil {
-			return nil, err
-		}
-		unmask = Str(v.(*Map).Value("comment"))
+	return s
+}
+
+// boot sets whether the service starts at boot, if that is asked for.
+func (w *serviceWork) boot(ctx context.Context, c *Call, started, result any) error {
+	if w.enable != true && w.enable != false {
+		return nil
 	}
-	withUnmask := func(s string) string {
-		if unmask != "" {
-			return s + "\n" + unmask
-		}
-		return s
+	upd, err := serviceBoot(ctx, c, w.name, w.enable == true, started, result, w.a.Kwargs)
+	if err == nil {
+		w.ret.Merge(upd)
 	}
-	if Truth(before) == run {
-		if run {
-			ret.Set("comment", withUnmask("The service "+name+" is already running"))
+	return err
+}
+
+// compare ends the state of a service that is as wanted, and a dry run.
+func (w *serviceWork) compare(ctx context.Context, c *Call) (any, error) {
+	switch {
+	case Truth(w.before) == w.run:
+		if w.run {
+			w.ret.Set("comment", w.withUnmask("The service "+w.name+" is already running"))
 		} else {
-			ret.Set("comment", "The service "+name+" is already dead")
+			w.ret.Set("comment", "The service "+w.name+" is already dead")
 		}
-		if enable == true && !Truth(bootBefore) || enable == false && Truth(bootBefore) {
-			err = boot(nil, true)
+		if w.enable == true && !Truth(w.bootBefore) || w.enable == false && Truth(w.bootBefore) {
+			return w.ret, w.boot(ctx, c, nil, true)
 		}
-		return ret, err
+		return w.ret, nil
+	case !c.Testing():
+		return nil, nil
+	case w.run:
+		return stateSay(w.ret, nil, "%s", w.withUnmask("Service "+w.name+" is set to start"))
 	}
-	if c.Testing() {
-		if run {
-			return stateSay(ret, nil, "%s", withUnmask("Service "+name+" is set to start"))
-		}
-		return stateSay(ret, nil, "Service %s is set to be killed", name)
+	return stateSay(w.ret, nil, "Service %s is set to be killed", w.name)
+}
+
+// failure is the comment on a service that does not do as it is told.
+func (w *serviceWork) failure() string {
+	if w.run {
+		return "Service " + w.name + " failed to start"
 	}
-	fun, fail := "service.start", "failed to start"
-	if !run {
-		fun, fail = "service.stop", "failed to die"
+	return "Service " + w.name + " failed to die"
+}
+
+// act starts or stops the service.
+func (w *serviceWork) act(ctx context.Context, c *Call) (any, error) {
+	fun := "service.start"
+	if !w.run {
+		fun = "service.stop"
 	}
-	done, err := c.RunKw(ctx, fun, []any{name}, systemdOnly(ctx, c, ret, fun, a.Kwargs))
+	done, err := c.RunKw(ctx, fun, []any{w.name}, systemdOnly(ctx, c, w.ret, fun, w.a.Kwargs))
+	switch {
+	case err != nil && w.run:
+		return serviceBad(w.ret, err)
+	case err != nil:
+		return nil, err
+	case !Truth(done):
+		w.ret.Set("result", false)
+		w.ret.Set("comment", w.failure())
+		return w.ret, w.boot(ctx, c, !w.run, false)
+	}
+	return nil, serviceDelay(ctx, w.a.InitDelay)
+}
+
+// report ends the state with what the service does now.
+func (w *serviceWork) report(ctx context.Context, c *Call) (any, error) {
+	after, bootAfter, err := w.status(ctx, c)
 	if err != nil {
-		if run {
-			return serviceBad(ret, err)
-		}
 		return nil, err
 	}
-	if !Truth(done) {
-		ret.Set("result", false)
-		ret.Set("comment", "Service "+name+" "+fail)
-		return ret, boot(!run, false)
-	}
-	if err := serviceDelay(ctx, a.InitDelay); err != nil {
-		return nil, err
-	}
-	after, err := status()
-	if err != nil {
-		return nil, err
-	}
-	bootAfter, err := boots()
-	if err != nil {
-		return nil, err
-	}
-	if !Equal(bootBefore, bootAfter) || !Equal(before, after) {
-		ret.Map("changes").Set(name, after)
+	if !Equal(w.bootBefore, bootAfter) || !Equal(w.before, after) {
+		w.ret.Map("changes").Set(w.name, after)
 	}
 	switch {
-	case Truth(after) != run:
-		ret.Set("result", false)
-		ret.Set("comment", "Service "+name+" "+fail)
-	case run:
-		ret.Set("comment", "Started service "+name)
+	case Truth(after) != w.run:
+		w.ret.Set("result", false)
+		w.ret.Set("comment", w.failure())
+	case w.run:
+		w.ret.Set("comment", "Started service "+w.name)
 	default:
-		ret.Set("comment", "Service "+name+" was killed")
+		w.ret.Set("comment", "Service "+w.name+" was killed")
 	}
 	result := after
-	if !run {
+	if !w.run {
 		result = !Truth(after)
 	}
-	if err := boot(after, result); err != nil {
+	if err := w.boot(ctx, c, after, result); err != nil {
 		return nil, err
 	}
-	if run && Truth(a.InitDelay) {
-		ret.Set("comment", Str(ret.Value("comment"))+"\nDelayed return for "+Str(a.InitDelay)+" seconds")
+	if w.run && Truth(w.a.InitDelay) {
+		w.ret.Set("comment", Str(w.ret.Value("comment"))+"\nDelayed return for "+Str(w.a.InitDelay)+" seconds")
 	}
-	if run && Truth(a.Kwargs.Value("unmask")) {
-		ret.Set("comment", Str(ret.Value("comment"))+"\n"+unmask)
+	if w.run && Truth(w.a.Kwargs.Value("unmask")) {
+		w.ret.Set("comment", Str(w.ret.Value("comment"))+"\n"+w.unmask)
 	}
-	return ret, nil
+	return w.ret, nil
 }
 
 // serviceDelay waits as long as a service takes to come up.
