@@ -157,44 +157,62 @@ func recurseTree(ctx context.Context, c *Call, name, source string, keepLinks bo
 	return out, nil
 }
 
+// recurseWork is a file.recurse on its way.
+type recurseWork struct {
+	a                 fileRecurseArgs
+	name              string
+	ret               *Map
+	user, group       any
+	dirMode, fileMode any
+	keepMode          bool // files have the modes of their sources
+	sources           []any
+	source            string // the one that is there
+	tree              *recurseFiles
+	comments          *Map // by path
+}
+
 func fileStateRecurse(ctx context.Context, c *Call, a fileRecurseArgs) (any, error) {
 	a.Kwargs.Delete("env")
 	name := expandUser(a.Name)
-	user, group := ownerOf(a.Kwargs, a.User), a.Group
-	ret := stateReturn(name, true, "")
-	if a.Kwargs.Has("mode") {
-		return stateSay(ret, false, "'mode' is not allowed in 'file.recurse'. Please use 'file_mode' and 'dir_mode'.")
+	w := &recurseWork{a: a, name: name, ret: stateReturn(name, true, ""), user: ownerOf(a.Kwargs, a.User), group: a.Group,
+		dirMode: normalizeMode(a.DirMode), keepMode: strings.EqualFold(Str(orEmpty(a.FileMode)), "keep"), comments: NewMap()}
+	if !w.keepMode {
+		w.fileMode = normalizeMode(a.FileMode)
 	}
-	fileMode := a.FileMode
-	keepMode := strings.EqualFold(Str(orEmpty(fileMode)), "keep")
-	if keepMode {
-		fileMode = nil
+	return runSteps(ctx, c, w.checkArgs, w.chooseSource, w.makeTop, w.readTree, w.putLinks, w.putDirs, w.putFiles, w.clean, w.comment)
+}
+
+func (w *recurseWork) checkArgs(_ context.Context, c *Call) (any, error) {
+	if w.a.Kwargs.Has("mode") {
+		return stateSay(w.ret, false, "'mode' is not allowed in 'file.recurse'. Please use 'file_mode' and 'dir_mode'.")
 	}
-	dirMode := normalizeMode(a.DirMode)
-	fileMode = normalizeMode(fileMode)
-	if msg := checkOwner(c, user, group); msg != "" {
-		return stateSay(ret, false, "%s", msg)
+	if msg := checkOwner(c, w.user, w.group); msg != "" {
+		return stateSay(w.ret, false, "%s", msg)
 	}
-	if !filepath.IsAbs(name) {
-		return stateSay(ret, false, "Specified file %s is not an absolute path", name)
+	if !filepath.IsAbs(w.name) {
+		return stateSay(w.ret, false, "Specified file %s is not an absolute path", w.name)
 	}
-	var sources []any
-	for _, s := range textList(a.Source) {
+	for _, s := range textList(w.a.Source) {
 		s = strings.TrimRight(s, "/")
 		if !strings.HasPrefix(s, "salt://") {
-			return stateSay(ret, false, "Invalid source '%s' (must be a salt:// URI)", s)
+			return stateSay(w.ret, false, "Invalid source '%s' (must be a salt:// URI)", s)
 		}
-		sources = append(sources, s)
+		w.sources = append(w.sources, s)
 	}
-	src, _, err := pickSource(ctx, c, NewList(sources...), "", c.StateEnv())
+	return nil, nil
+}
+
+// chooseSource takes the first source that is on the file server.
+func (w *recurseWork) chooseSource(ctx context.Context, c *Call) (any, error) {
+	src, _, err := pickSource(ctx, c, NewList(w.sources...), "", c.StateEnv())
 	if err != nil {
 		if !isExecError(err) {
 			return nil, err
 		}
-		return stateSay(ret, false, "Recurse failed: %s", errText(err))
+		return stateSay(w.ret, false, "Recurse failed: %s", errText(err))
 	}
-	source := Str(src)
-	srcPath, env, err := saltPath(source, c.StateEnv())
+	w.source = Str(src)
+	srcPath, env, err := saltPath(w.source, c.StateEnv())
 	if err != nil {
 		return nil, err
 	}
@@ -207,145 +225,179 @@ func fileStateRecurse(ctx context.Context, c *Call, a fileRecurseArgs) (any, err
 		return nil, err
 	}
 	if !containsText(dirs, strings.TrimRight(srcPath, "/")) {
-		return stateSay(ret, false, "The directory '%s' does not exist on the salt fileserver in saltenv '%s'", srcPath, env)
+		return stateSay(w.ret, false, "The directory '%s' does not exist on the salt fileserver in saltenv '%s'", srcPath, env)
 	}
-	if !isDir(name) {
-		if pathExists(name) {
-			return stateSay(ret, false, "The path %s exists and is not a directory", name)
-		}
-		if !c.Testing() {
-			if err := makedirsPerms(ctx, c, name, user, group, dirMode); err != nil {
-				return nil, err
-			}
-		}
+	return nil, nil
+}
+
+func (w *recurseWork) makeTop(ctx context.Context, c *Call) (any, error) {
+	switch {
+	case isDir(w.name):
+		return nil, nil
+	case pathExists(w.name):
+		return stateSay(w.ret, false, "The path %s exists and is not a directory", w.name)
+	case c.Testing():
+		return nil, nil
 	}
-	tree, err := recurseTree(ctx, c, name, source, a.KeepSymlinks, a.IncludePat, a.ExcludePat, a.Maxdepth, a.IncludeEmpty)
-	if err != nil {
-		return nil, err
+	return nil, makedirsPerms(ctx, c, w.name, w.user, w.group, w.dirMode)
+}
+
+func (w *recurseWork) readTree(ctx context.Context, c *Call) (any, error) {
+	var err error
+	w.tree, err = recurseTree(ctx, c, w.name, w.source, w.a.KeepSymlinks, w.a.IncludePat, w.a.ExcludePat, w.a.Maxdepth, w.a.IncludeEmpty)
+	return nil, err
+}
+
+// say adds a comment, or a list of them, on a path.
+func (w *recurseWork) say(path string, comment any) {
+	l := w.comments.List(path)
+	if l == nil {
+		l = NewList()
+		w.comments.Set(path, l)
 	}
-	comments := NewMap()
-	changes := ret.Map("changes")
-	add := func(p string, comment any) {
-		l := comments.List(p)
-		if l == nil {
-			l = NewList()
-			comments.Set(p, l)
-		}
-		if more, ok := comment.(*List); ok {
-			l.Append(more.Items...)
-		} else {
-			l.Append(comment)
-		}
+	if more, ok := comment.(*List); ok {
+		l.Append(more.Items...)
+	} else {
+		l.Append(comment)
 	}
-	merge := func(p string, one *Map) {
-		res := one.Value("result")
-		if res == false || ret.Value("result") == true {
-			ret.Set("result", res)
-		}
-		if cm := one.Value("comment"); res != true && Truth(cm) {
-			add(p, cm)
-		}
-		if ch := one.Value("changes"); Truth(ch) {
-			changes.Set(p, ch)
-		}
+}
+
+// merge adds the return for one path.
+func (w *recurseWork) merge(path string, one *Map) {
+	result := one.Value("result")
+	if result == false || w.ret.Value("result") == true {
+		w.ret.Set("result", result)
 	}
-	// clear takes away what is of another kind than wanted; stop: in a dry run.
-	clear := func(p, dry, done string) (stop bool, err error) {
-		if c.Testing() {
-			merge(p, stateReturn(name, nil, dry))
-			return true, nil
-		}
-		if err := os.RemoveAll(p); err != nil {
-			return true, pyOSError(err)
-		}
-		merge(p, stateChanged(name, true, "", NewMap("diff", done)))
-		return false, nil
+	if comment := one.Value("comment"); result != true && Truth(comment) {
+		w.say(path, comment)
 	}
-	for _, l := range tree.links {
-		p := filepath.Join(name, l[0])
-		v, err := fileStateSymlink(ctx, c, fileSymlinkArgs{Name: p, Target: l[1], Makedirs: true, Force: a.ForceSymlinks, User: user, Group: group,
-			Mode: a.SymMode, Kwargs: NewMap()})
+	if changes := one.Value("changes"); Truth(changes) {
+		w.ret.Map("changes").Set(path, changes)
+	}
+}
+
+// clear takes away what is of another kind than wanted; stop: in a dry run.
+func (w *recurseWork) clear(c *Call, path, dry, done string) (stop bool, err error) {
+	if c.Testing() {
+		w.merge(path, stateReturn(w.name, nil, dry))
+		return true, nil
+	}
+	if err := os.RemoveAll(path); err != nil {
+		return true, pyOSError(err)
+	}
+	w.merge(path, stateChanged(w.name, true, "", NewMap("diff", done)))
+	return false, nil
+}
+
+func (w *recurseWork) putLinks(ctx context.Context, c *Call) (any, error) {
+	for _, l := range w.tree.links {
+		p := filepath.Join(w.name, l[0])
+		v, err := fileStateSymlink(ctx, c, fileSymlinkArgs{Name: p, Target: l[1], Makedirs: true, Force: w.a.ForceSymlinks, User: w.user,
+			Group: w.group, Mode: w.a.SymMode, Kwargs: NewMap()})
 		if err != nil {
 			return nil, err
 		}
-		merge(p, v.(*Map))
+		w.merge(p, v.(*Map))
 	}
-	for _, d := range tree.dirs {
+	return nil, nil
+}
+
+func (w *recurseWork) putDirs(ctx context.Context, c *Call) (any, error) {
+	for _, d := range w.tree.dirs {
 		if filepath.Base(d) == ".." {
 			continue
 		}
-		if a.Clean && pathExists(d) && !isDir(d) {
-			if stop, err := clear(d, fmt.Sprintf("Replacing %s with a directory", d), "Replaced file with a directory"); err != nil {
+		if w.a.Clean && pathExists(d) && !isDir(d) {
+			if stop, err := w.clear(c, d, fmt.Sprintf("Replacing %s with a directory", d), "Replaced file with a directory"); err != nil {
 				return nil, err
 			} else if stop {
 				continue
 			}
 		}
-		one, err := directoryState(ctx, c, fileDirectoryArgs{Name: d, User: user, Group: group, DirMode: dirMode, Makedirs: true, AllowSymlink: true, Kwargs: NewMap()})
+		one, err := directoryState(ctx, c, fileDirectoryArgs{Name: d, User: w.user, Group: w.group, DirMode: w.dirMode, Makedirs: true,
+			AllowSymlink: true, Kwargs: NewMap()})
 		if err != nil {
 			return nil, err
 		}
-		merge(d, one)
+		w.merge(d, one)
 	}
-	pass := NewMap()
-	for k, v := range a.Kwargs.All() {
-		if k != "mode" && k != "makedirs" {
-			pass.Set(k, v)
-		}
-	}
-	for _, file := range tree.files {
+	return nil, nil
+}
+
+func (w *recurseWork) putFiles(ctx context.Context, c *Call) (any, error) {
+	pass := w.a.Kwargs.Clone()
+	pass.Delete("mode")
+	pass.Delete("makedirs")
+	for _, file := range w.tree.files {
 		p := file[0]
-		if a.Clean && a.Replace && isDir(p) {
-			if stop, err := clear(p, fmt.Sprintf("Replacing directory %s with a file", p), "Replaced directory with a new file"); err != nil {
+		if w.a.Clean && w.a.Replace && isDir(p) {
+			if stop, err := w.clear(c, p, fmt.Sprintf("Replacing directory %s with a file", p), "Replaced directory with a new file"); err != nil {
 				return nil, err
 			} else if stop {
 				continue
 			}
 		}
-		m := newManagedArgs(p)
-		m.Source, m.KeepSource, m.User, m.Group, m.Mode = file[1], a.KeepSource, user, group, fileMode
-		if keepMode {
-			m.Mode = "keep"
-		}
-		m.Template, m.Makedirs, m.Replace, m.Context, m.Defaults, m.Backup = a.Template, true, a.Replace, a.Context, a.Defaults, a.Backup
-		m.Kwargs = pass
-		for key, set := range map[string]*bool{"show_changes": &m.ShowChanges, "skip_verify": &m.SkipVerify, "follow_symlinks": &m.FollowSymlinks} {
-			if v, ok := pass.Get(key); ok {
-				*set = Truth(v)
-			}
-		}
-		one, err := managedState(ctx, c, m)
+		one, err := managedState(ctx, c, w.managed(p, file[1], pass))
 		if err != nil {
 			return nil, err
 		}
-		merge(p, one)
+		w.merge(p, one)
 	}
-	if a.Clean {
-		for p := range keptFiles(ctx, c, name, a.Require) {
-			tree.keep[p] = true
-		}
-		if removed := cleanDir(c, name, tree.keep, a.ExcludePat); len(removed) > 0 {
-			if c.Testing() {
-				if Truth(ret.Value("result")) {
-					ret.Set("result", nil)
-				}
-				add("removed", Strings(removed))
-			} else {
-				changes.Set("removed", Strings(removed))
-			}
+	return nil, nil
+}
+
+// managed are the arguments of the file.managed for one file.
+func (w *recurseWork) managed(path, source string, kwargs *Map) fileManagedArgs {
+	m := newManagedArgs(path)
+	m.Source, m.KeepSource, m.User, m.Group, m.Mode = source, w.a.KeepSource, w.user, w.group, w.fileMode
+	if w.keepMode {
+		m.Mode = "keep"
+	}
+	m.Template, m.Makedirs, m.Replace, m.Context, m.Defaults, m.Backup = w.a.Template, true, w.a.Replace, w.a.Context, w.a.Defaults, w.a.Backup
+	m.Kwargs = kwargs
+	for key, set := range map[string]*bool{"show_changes": &m.ShowChanges, "skip_verify": &m.SkipVerify, "follow_symlinks": &m.FollowSymlinks} {
+		if v, ok := kwargs.Get(key); ok {
+			*set = Truth(v)
 		}
 	}
+	return m
+}
+
+// clean takes away what is there beside the tree.
+func (w *recurseWork) clean(ctx context.Context, c *Call) (any, error) {
+	if !w.a.Clean {
+		return nil, nil
+	}
+	for p := range keptFiles(ctx, c, w.name, w.a.Require) {
+		w.tree.keep[p] = true
+	}
+	removed := cleanDir(c, w.name, w.tree.keep, w.a.ExcludePat)
+	switch {
+	case len(removed) == 0:
+	case !c.Testing():
+		w.ret.Map("changes").Set("removed", Strings(removed))
+	default:
+		if Truth(w.ret.Value("result")) {
+			w.ret.Set("result", nil)
+		}
+		w.say("removed", Strings(removed))
+	}
+	return nil, nil
+}
+
+// comment ends the state with what was said on each path.
+func (w *recurseWork) comment(context.Context, *Call) (any, error) {
 	var parts []string
-	for p, l := range comments.All() {
+	for p, l := range w.comments.All() {
 		parts = append(parts, fmt.Sprintf("\n#### %s ####\n%s", Str(p), strings.Join(texts(l.(*List)), "\n")))
 	}
 	comment := strings.TrimSpace(strings.Join(parts, "\n"))
 	if comment == "" {
-		comment = "Recursively updated " + name
+		comment = "Recursively updated " + w.name
 	}
-	if changes.Len() == 0 && Truth(ret.Value("result")) {
-		comment = fmt.Sprintf("The directory %s is in the correct state", name)
+	if w.ret.Map("changes").Len() == 0 && Truth(w.ret.Value("result")) {
+		comment = fmt.Sprintf("The directory %s is in the correct state", w.name)
 	}
-	ret.Set("comment", comment)
-	return ret, nil
+	w.ret.Set("comment", comment)
+	return w.ret, nil
 }
