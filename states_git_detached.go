@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-func gitStateDetached(ctx context.Context, c *Call, a struct {
+type gitDetachedArgs struct {
 	Name           string
 	Rev            string
 	Target         string
@@ -24,9 +24,35 @@ func gitStateDetached(ctx context.Context, c *Call, a struct {
 	HTTPSPass      any    `arg:"https_pass" def:"None"`
 	OutputEncoding any    `def:"None"`
 	Kwargs         *Map   `arg:"**kwargs"`
-}) (any, error) {
-	w := newGitWork(ctx, c, a.Name, true, a.User, a.Password, a.OutputEncoding)
+}
+
+// gitDetachedWork is a git.detached on its way.
+type gitDetachedWork struct {
+	*gitWork
+	a        gitDetachedArgs
+	identity any
+	auth     []any  // arguments that say who we are
+	rev      string // as asked for, a hash in lower case
+	hash     bool   // rev is a hash
+	known    bool   // the checkout has that hash: there is nothing to fetch
+	before   string // the commit that was checked out
+	commit   string // the wanted one
+	now      string // the commit checked out here, "" if none was
+}
+
+func gitStateDetached(ctx context.Context, c *Call, a gitDetachedArgs) (any, error) {
+	w := &gitDetachedWork{gitWork: newGitWork(ctx, c, a.Name, true, a.User, a.Password, a.OutputEncoding), a: a, rev: a.Rev, hash: isHexRev(a.Rev)}
+	if w.hash {
+		w.rev = strings.ToLower(w.rev)
+	}
+	return runSteps(ctx, c, w.checkArgs, w.prepare, w.fetch, w.findCommit, w.reset, w.checkout, w.finish)
+}
+
+func (w *gitDetachedWork) checkArgs(context.Context, *Call) (any, error) {
+	a := w.a
 	identity, problem := identities(a.Identity)
+	w.identity = identity
+	w.auth = []any{"identity", identity, "https_user", a.HTTPSUser, "https_pass", a.HTTPSPass}
 	_, badURL := gitURL(a.Name, a.HTTPSUser, a.HTTPSPass)
 	_, unknown := gitConfigKwargs(a.Kwargs)
 	switch {
@@ -45,131 +71,165 @@ func gitStateDetached(ctx context.Context, c *Call, a struct {
 	case badURL != "":
 		return w.fail(badURL)
 	}
-	rev, hash, known := a.Rev, isHexRev(a.Rev), false
-	if hash {
-		rev = strings.ToLower(rev)
-	}
-	auth := []any{"identity", identity, "https_user", a.HTTPSUser, "https_pass", a.HTTPSPass}
-	there, err := w.isRepo(a.Target, ".git")
+	return nil, nil
+}
+
+// prepare sees to it that there is a checkout whose remote is the wanted one.
+func (w *gitDetachedWork) prepare(ctx context.Context, c *Call) (any, error) {
+	there, err := w.isRepo(w.a.Target, ".git")
 	if err != nil {
 		return nil, err
 	}
-	local := ""
-	if there {
-		if local, err = w.newRev(a.Target); err != nil {
-			return nil, err
-		}
-		if hash {
-			_, err := w.run("describe", []any{a.Target, rev}, "ignore_retcode", true)
-			if known = err == nil; err != nil && !isExecError(err) {
-				return nil, err
-			}
-		} else {
-			v, err := w.run("remotes", []any{a.Target}, "redact_auth", false)
-			if err != nil {
-				return nil, err
-			}
-			remotes, _ := v.(*Map)
-			if have := remotes.Map(a.Remote).Value("fetch"); have == nil || !strings.Contains(Str(have), a.Name) {
-				if c.Testing() {
-					return w.would("Remote " + a.Remote + " would be set to " + a.Name)
-				}
-				if _, err := w.run("remote_set", []any{a.Target}, "url", a.Name, "remote", a.Remote, "https_user", a.HTTPSUser, "https_pass", a.HTTPSPass); err != nil {
-					return nil, err
-				}
-				w.did("Remote " + a.Remote + " updated from '" + Str(have) + "' to '" + a.Name + "'")
-			}
-		}
-	} else {
-		if goOn, ret, err := w.emptied(a.Target, a.Name, a.ForceClone, false); err != nil || !goOn {
-			return ret, err
-		}
-		if c.Testing() {
-			return w.would("Repository " + a.Name + " would be cloned to " + a.Target)
-		}
-		opts := NewList("--no-checkout")
-		if a.Remote != "origin" {
-			opts.Append("--origin", a.Remote)
-		}
-		if _, err := w.run("clone", []any{a.Target, a.Name}, append(auth, "opts", opts, "saltenv", c.StateEnv())...); err != nil {
-			return w.fail(gitReason(err))
-		}
-		w.did(a.Name + " cloned to " + a.Target)
+	if !there {
+		return w.clone(ctx, c)
 	}
-	if !known && a.FetchRemote != false {
-		if c.Testing() {
-			return w.would("Repository remote " + a.Remote + " would be fetched")
-		}
-		v, err := w.run("fetch", []any{a.Target}, "remote", a.Remote, "force", true, "identity", identity, "saltenv", c.StateEnv(),
-			"refspecs", NewList("refs/heads/*:refs/remotes/"+a.Remote+"/*", "+refs/tags/*:refs/tags/*"))
-		if isExecError(err) {
-			return w.fail("Fetch failed:\n\n" + errText(err))
-		}
+	if w.before, err = w.newRev(w.a.Target); err != nil {
+		return nil, err
+	}
+	if !w.hash {
+		return w.setRemote(ctx, c)
+	}
+	_, err = w.run("describe", []any{w.a.Target, w.rev}, "ignore_retcode", true)
+	w.known = err == nil
+	if err != nil && !isExecError(err) {
+		return nil, err
+	}
+	return nil, nil
+}
+
+func (w *gitDetachedWork) setRemote(_ context.Context, c *Call) (any, error) {
+	a := w.a
+	v, err := w.run("remotes", []any{a.Target}, "redact_auth", false)
+	if err != nil {
+		return nil, err
+	}
+	remotes, _ := v.(*Map)
+	have := remotes.Map(a.Remote).Value("fetch")
+	if have != nil && strings.Contains(Str(have), a.Name) {
+		return nil, nil
+	}
+	if c.Testing() {
+		return w.would("Remote " + a.Remote + " would be set to " + a.Name)
+	}
+	if _, err := w.run("remote_set", []any{a.Target}, "url", a.Name, "remote", a.Remote, "https_user", a.HTTPSUser, "https_pass", a.HTTPSPass); err != nil {
+		return nil, err
+	}
+	w.did("Remote " + a.Remote + " updated from '" + Str(have) + "' to '" + a.Name + "'")
+	return nil, nil
+}
+
+func (w *gitDetachedWork) clone(_ context.Context, c *Call) (any, error) {
+	if goOn, ret, err := w.emptied(w.a.Target, w.a.Name, w.a.ForceClone, false); err != nil || !goOn {
+		return ret, err
+	}
+	if c.Testing() {
+		return w.would("Repository " + w.a.Name + " would be cloned to " + w.a.Target)
+	}
+	opts := NewList("--no-checkout")
+	if w.a.Remote != "origin" {
+		opts.Append("--origin", w.a.Remote)
+	}
+	if _, err := w.run("clone", []any{w.a.Target, w.a.Name}, append(w.auth, "opts", opts, "saltenv", c.StateEnv())...); err != nil {
+		return w.fail(gitReason(err))
+	}
+	w.did(w.a.Name + " cloned to " + w.a.Target)
+	return nil, nil
+}
+
+func (w *gitDetachedWork) fetch(_ context.Context, c *Call) (any, error) {
+	if w.known || w.a.FetchRemote == false {
+		return nil, nil
+	}
+	remote := w.a.Remote
+	if c.Testing() {
+		return w.would("Repository remote " + remote + " would be fetched")
+	}
+	v, err := w.run("fetch", []any{w.a.Target}, "remote", remote, "force", true, "identity", w.identity, "saltenv", c.StateEnv(),
+		"refspecs", NewList("refs/heads/*:refs/remotes/"+remote+"/*", "+refs/tags/*:refs/tags/*"))
+	if isExecError(err) {
+		return w.fail("Fetch failed:\n\n" + errText(err))
+	}
+	if err != nil {
+		return nil, err
+	}
+	if Truth(v) {
+		w.did("Remote " + remote + " was fetched, resulting in updated refs")
+	}
+	return nil, nil
+}
+
+// findCommit finds the commit that rev stands for: a hash, a branch or a tag.
+func (w *gitDetachedWork) findCommit(context.Context, *Call) (any, error) {
+	if w.hash {
+		v, err := w.run("describe", []any{w.a.Target, w.rev})
 		if err != nil {
 			return nil, err
 		}
 		if Truth(v) {
-			w.did("Remote " + a.Remote + " was fetched, resulting in updated refs")
-		}
-	}
-	commit := ""
-	if hash {
-		v, err := w.run("describe", []any{a.Target, rev})
-		if err != nil {
-			return nil, err
-		}
-		if Truth(v) {
-			commit = rev
+			w.commit = w.rev
 		}
 	} else {
-		v, err := w.run("remote_refs", []any{a.Target}, append(auth, "ignore_retcode", false)...)
+		v, err := w.run("remote_refs", []any{w.a.Target}, append(w.auth, "ignore_retcode", false)...)
 		if isExecError(err) {
-			return w.fail("Failed to list refs for " + a.Remote + ": " + gitReason(err))
+			return w.fail("Failed to list refs for " + w.a.Remote + ": " + gitReason(err))
 		}
 		if err != nil {
 			return nil, err
 		}
 		refs, _ := v.(*Map)
-		for _, ref := range []string{"refs/tags/" + rev, "refs/remotes/" + a.Remote + "/" + rev} {
+		for _, ref := range []string{"refs/tags/" + w.rev, "refs/remotes/" + w.a.Remote + "/" + w.rev} {
 			if v, ok := refs.Get(ref); ok {
-				commit = Str(v)
+				w.commit = Str(v)
 			}
 		}
 	}
-	if commit == "" {
-		return w.fail("Revision '" + rev + "' does not exist")
+	if w.commit == "" {
+		return w.fail("Revision '" + w.rev + "' does not exist")
 	}
-	if Truth(a.HardReset) {
-		if c.Testing() {
-			return w.would("Hard reset to HEAD would be performed on " + a.Target)
-		}
-		if _, err := w.run("reset", []any{a.Target}, "opts", NewList("--hard", "HEAD")); err != nil {
-			return nil, err
-		}
-		w.did("Repository was reset to HEAD before checking out revision")
+	return nil, nil
+}
+
+func (w *gitDetachedWork) reset(_ context.Context, c *Call) (any, error) {
+	if !Truth(w.a.HardReset) {
+		return nil, nil
 	}
-	now := ""
-	if commit != local {
-		if c.Testing() {
-			w.changes().Set("HEAD", oldNew(noneIfEmpty(local), commit))
-			return w.would("Commit ID " + commit + " would be checked out at " + a.Target)
-		}
-		if _, err := w.run("checkout", []any{a.Target, commit}, "force", a.ForceCheckout); err != nil {
-			return nil, err
-		}
-		w.did("Commit ID " + commit + " was checked out at " + a.Target)
-		if now, err = w.newRev(a.Target); err != nil {
-			return nil, err
-		}
+	if c.Testing() {
+		return w.would("Hard reset to HEAD would be performed on " + w.a.Target)
 	}
-	if Truth(a.Submodules) {
-		if _, err := w.run("submodule", []any{a.Target, "update"}, "opts", NewList("--init", "--recursive"), "identity", identity); err != nil {
+	if _, err := w.run("reset", []any{w.a.Target}, "opts", NewList("--hard", "HEAD")); err != nil {
+		return nil, err
+	}
+	w.did("Repository was reset to HEAD before checking out revision")
+	return nil, nil
+}
+
+func (w *gitDetachedWork) checkout(_ context.Context, c *Call) (any, error) {
+	if w.commit == w.before {
+		return nil, nil
+	}
+	if c.Testing() {
+		w.changes().Set("HEAD", oldNew(noneIfEmpty(w.before), w.commit))
+		return w.would("Commit ID " + w.commit + " would be checked out at " + w.a.Target)
+	}
+	if _, err := w.run("checkout", []any{w.a.Target, w.commit}, "force", w.a.ForceCheckout); err != nil {
+		return nil, err
+	}
+	w.did("Commit ID " + w.commit + " was checked out at " + w.a.Target)
+	var err error
+	w.now, err = w.newRev(w.a.Target)
+	return nil, err
+}
+
+// finish brings submodules up to date and ends the state.
+func (w *gitDetachedWork) finish(context.Context, *Call) (any, error) {
+	if Truth(w.a.Submodules) {
+		if _, err := w.run("submodule", []any{w.a.Target, "update"}, "opts", NewList("--init", "--recursive"), "identity", w.identity); err != nil {
 			return nil, err
 		}
 		w.did("Submodules were updated")
 	}
-	if now != "" {
-		w.changes().Set("HEAD", oldNew(noneIfEmpty(local), now))
+	if w.now != "" {
+		w.changes().Set("HEAD", oldNew(noneIfEmpty(w.before), w.now))
 	} else {
 		w.did("Already checked out at correct revision")
 	}
