@@ -94,23 +94,40 @@ func repoAsWanted(c *Call, want, have, kwargs *Map) bool {
 	return true
 }
 
-func pkgrepoStateManaged(ctx context.Context, c *Call, a struct {
+type pkgrepoManagedArgs struct {
 	Name   string
 	Ppa    any  `def:"None"`
 	Copr   any  `def:"None"`
 	Aptkey any  `def:"True"`
 	Kwargs *Map `arg:"**kwargs"`
-}) (any, error) {
-	ret := stateReturn(a.Name, nil, "")
+}
+
+// pkgrepoWork is a pkgrepo.managed on its way.
+type pkgrepoWork struct {
+	a      pkgrepoManagedArgs
+	ret    *Map
+	kw     *Map   // for the functions of pkg
+	repo   string // what those call it
+	family string
+	off    bool // it is to be disabled
+	pre    *Map // as it is
+	want   *Map
+}
+
+func pkgrepoStateManaged(ctx context.Context, c *Call, a pkgrepoManagedArgs) (any, error) {
 	if _, err := exec.LookPath("apt-key"); err != nil {
 		a.Aptkey = false
 	}
-	kw := a.Kwargs.Clone()
+	w := &pkgrepoWork{a: a, ret: stateReturn(a.Name, nil, ""), kw: a.Kwargs.Clone(), repo: a.Name, family: c.Grains.Str("os_family")}
+	return runSteps(ctx, c, w.checkArgs, w.readEnabled, w.checkKey, w.adapt, w.compare, w.dry, w.configure)
+}
+
+func (w *pkgrepoWork) checkArgs(ctx context.Context, c *Call) (any, error) {
 	switch {
 	case !c.Has(ctx, "pkg.get_repo"):
-		return stateSay(ret, false, "Repo management not implemented on this platform")
-	case kw.Has("repo"):
-		return stateSay(ret, false, "'repo' is not a supported argument for this state. The 'name' argument is probably what was intended.")
+		return stateSay(w.ret, false, "Repo management not implemented on this platform")
+	case w.kw.Has("repo"):
+		return stateSay(w.ret, false, "'repo' is not a supported argument for this state. The 'name' argument is probably what was intended.")
 	}
 	// These say that two arguments exclude each other; the state goes on.
 	for _, pair := range []struct{ one, other, words string }{
@@ -118,123 +135,147 @@ func pkgrepoStateManaged(ctx context.Context, c *Call, a struct {
 		{"key_text", "keyid", "\"keyid\"/\"keyserver\" and \"key_text\""},
 		{"key_text", "key_url", "\"key_url\" and \"key_text\""},
 	} {
-		if kw.Has(pair.one) && (kw.Has(pair.other) || pair.other == "keyid" && kw.Has("keyserver")) {
-			ret.Set("result", false)
-			ret.Set("comment", "You may not use both "+pair.words+" argument.")
+		if w.kw.Has(pair.one) && (w.kw.Has(pair.other) || pair.other == "keyid" && w.kw.Has("keyserver")) {
+			w.ret.Set("result", false)
+			w.ret.Set("comment", "You may not use both "+pair.words+" argument.")
 		}
 	}
-	enabled, disabled := kw.Value("enabled"), kw.Value("disabled")
-	kw.Delete("enabled")
-	kw.Delete("disabled")
+	return nil, nil
+}
+
+// readEnabled takes enabled or disabled from the arguments: adapt says it in the
+// way of the platform.
+func (w *pkgrepoWork) readEnabled(context.Context, *Call) (any, error) {
+	enabled, disabled := w.kw.Value("enabled"), w.kw.Value("disabled")
+	w.kw.Delete("enabled")
+	w.kw.Delete("disabled")
 	switch {
 	case enabled != nil && disabled != nil:
-		return stateSay(ret, false, "Only one of enabled/disabled is allowed")
-	case enabled == nil && disabled == nil:
-		enabled = true
+		return stateSay(w.ret, false, "Only one of enabled/disabled is allowed")
+	case enabled != nil:
+		w.off = !dataTrue(enabled)
+	case disabled != nil:
+		w.off = dataTrue(disabled)
 	}
-	insecure := kwargOf(kw, "allow_insecure_key", true)
-	kw.Delete("allow_insecure_key")
-	if strings.HasPrefix(strings.TrimSpace(Str(kwargOf(kw, "key_url", ""))), "http:") && !Truth(insecure) {
-		return stateSay(ret, false, "Cannot have 'key_url' using http with 'allow_insecure_key' set to True")
+	return nil, nil
+}
+
+func (w *pkgrepoWork) checkKey(context.Context, *Call) (any, error) {
+	insecure := kwargOf(w.kw, "allow_insecure_key", true)
+	w.kw.Delete("allow_insecure_key")
+	if strings.HasPrefix(strings.TrimSpace(Str(kwargOf(w.kw, "key_url", ""))), "http:") && !Truth(insecure) {
+		return stateSay(w.ret, false, "Cannot have 'key_url' using http with 'allow_insecure_key' set to True")
 	}
-	repo := a.Name
-	kw.Set("name", a.Name)
-	isOff := dataTrue(disabled)
-	if enabled != nil {
-		isOff = !dataTrue(enabled)
-	}
-	family := c.Grains.Str("os_family")
-	switch family {
+	return nil, nil
+}
+
+// adapt makes the arguments those of the platform.
+func (w *pkgrepoWork) adapt(context.Context, *Call) (any, error) {
+	w.kw.Set("name", w.a.Name)
+	switch w.family {
 	case "Debian":
-		if a.Ppa != nil {
-			repo = "ppa:" + Str(a.Ppa)
+		if w.a.Ppa != nil {
+			w.repo = "ppa:" + Str(w.a.Ppa)
 		}
-		kw.Set("disabled", isOff)
+		w.kw.Set("disabled", w.off)
 	case "RedHat", "Suse":
-		if family == "RedHat" && a.Copr != nil {
-			repo = "copr:" + Str(a.Copr)
+		if w.family == "RedHat" && w.a.Copr != nil {
+			w.repo = "copr:" + Str(w.a.Copr)
 		}
-		if v, ok := kw.Get("humanname"); ok {
-			kw.Delete("humanname")
-			kw.Set("name", v)
+		if v, ok := w.kw.Get("humanname"); ok {
+			w.kw.Delete("humanname")
+			w.kw.Set("name", v)
 		}
-		kw.Set("enabled", !isOff)
+		w.kw.Set("enabled", !w.off)
 	case "NILinuxRT", "Poky":
-		kw.Set("enabled", !isOff)
+		w.kw.Set("enabled", !w.off)
 	}
-	get := func() (*Map, error) {
-		v, err := c.RunKw(ctx, "pkg.get_repo", nil, pkgWith(kw, "repo", repo))
-		if err != nil {
-			return nil, err
-		}
-		m, _ := v.(*Map)
-		return m.Clone(), nil
+	return nil, nil
+}
+
+func (w *pkgrepoWork) get(ctx context.Context, c *Call) (*Map, error) {
+	v, err := c.RunKw(ctx, "pkg.get_repo", nil, pkgWith(w.kw, "repo", w.repo))
+	if err != nil {
+		return nil, err
 	}
-	pre, err := get()
+	m, _ := v.(*Map)
+	return m.Clone(), nil
+}
+
+// compare ends the state of a repository that is as wanted.
+func (w *pkgrepoWork) compare(ctx context.Context, c *Call) (any, error) {
+	var err error
+	w.pre, err = w.get(ctx, c)
 	if isExecError(err) {
-		return stateSay(ret, false, "Failed to examine repo '%s': %s", a.Name, errText(err))
+		return stateSay(w.ret, false, "Failed to examine repo '%s': %s", w.a.Name, errText(err))
 	}
 	if err != nil {
 		return nil, err
 	}
-	want := kw.Clone()
-	if family == "Debian" {
-		v, err := c.RunKw(ctx, "pkg.expand_repo_def", nil, pkgWith(kw, "repo", repo, "os_name", c.Grains.Value("os"), "os_codename", c.Grains.Value("oscodename")))
+	w.want = w.kw.Clone()
+	if w.family == "Debian" {
+		v, err := c.RunKw(ctx, "pkg.expand_repo_def", nil, pkgWith(w.kw, "repo", w.repo, "os_name", c.Grains.Value("os"), "os_codename", c.Grains.Value("oscodename")))
 		if err != nil {
 			return nil, err
 		}
 		if m, ok := v.(*Map); ok {
-			want = m.Clone()
+			w.want = m.Clone()
 		}
 	}
-	if pre.Len() > 0 && !otherLines(kw, a.Name) {
-		pre.Delete("file")
-		want.Delete("file")
-		if repoAsWanted(c, want, pre, kw) {
-			return stateSay(ret, true, "Package repo '%s' already configured", a.Name)
+	if w.pre.Len() > 0 && !otherLines(w.kw, w.a.Name) {
+		w.pre.Delete("file")
+		w.want.Delete("file")
+		if repoAsWanted(c, w.want, w.pre, w.kw) {
+			return stateSay(w.ret, true, "Package repo '%s' already configured", w.a.Name)
 		}
 	}
-	changes := ret.Map("changes")
-	if c.Testing() {
-		ret.Set("comment", "Package repo '"+a.Name+"' would be configured. This may cause pkg states to behave differently than stated if this action is repeated without test=True, "+
-			"due to the differences in the configured repositories.")
-		if pre.Len() == 0 {
-			changes.Set("repo", a.Name)
-		} else {
-			for k, v := range want.All() {
-				if !Equal(v, pre.Value(k)) {
-					changes.Set(k, NewMap("new", v, "old", pre.Value(k)))
-				}
-			}
-		}
-		return ret, nil
+	return nil, nil
+}
+
+// change notes what differs from before: in now, of what is wanted.
+func (w *pkgrepoWork) change(repo string, now *Map) {
+	changes := w.ret.Map("changes")
+	if w.pre.Len() == 0 {
+		changes.Set("repo", repo)
+		return
 	}
-	if Truth(kw.Value("clean_file")) {
-		if err := os.WriteFile(Str(kw.Value("file")), nil, 0o644); err != nil {
+	for k := range w.want.All() {
+		if old, v := w.pre.Value(k), now.Value(k); !Equal(v, old) {
+			changes.Set(k, NewMap("new", v, "old", old))
+		}
+	}
+}
+
+func (w *pkgrepoWork) dry(_ context.Context, c *Call) (any, error) {
+	if !c.Testing() {
+		return nil, nil
+	}
+	w.ret.Set("comment", "Package repo '"+w.a.Name+"' would be configured. This may cause pkg states to behave differently than stated if this action is repeated without test=True, "+
+		"due to the differences in the configured repositories.")
+	w.change(w.a.Name, w.want)
+	return w.ret, nil
+}
+
+// configure sets the repository up and ends the state.
+func (w *pkgrepoWork) configure(ctx context.Context, c *Call) (any, error) {
+	if Truth(w.kw.Value("clean_file")) {
+		if err := os.WriteFile(Str(w.kw.Value("file")), nil, 0o644); err != nil {
 			return nil, osError(err)
 		}
 	}
-	more := kw.Clone()
-	if family == "Debian" {
-		more.Merge(NewMap("saltenv", c.StateEnv(), "aptkey", a.Aptkey))
+	more := w.kw.Clone()
+	if w.family == "Debian" {
+		more.Merge(NewMap("saltenv", c.StateEnv(), "aptkey", w.a.Aptkey))
 	}
-	if _, err := c.RunKw(ctx, "pkg.mod_repo", []any{repo}, more); err != nil {
-		return stateSay(ret, false, "Failed to configure repo '%s': %s", a.Name, errText(err))
+	if _, err := c.RunKw(ctx, "pkg.mod_repo", []any{w.repo}, more); err != nil {
+		return stateSay(w.ret, false, "Failed to configure repo '%s': %s", w.a.Name, errText(err))
 	}
-	post, err := get()
+	post, err := w.get(ctx, c)
 	if err != nil {
-		return stateSay(ret, false, "Failed to confirm config of repo '%s': %s", a.Name, errText(err))
+		return stateSay(w.ret, false, "Failed to confirm config of repo '%s': %s", w.a.Name, errText(err))
 	}
-	if pre.Len() == 0 {
-		changes.Set("repo", repo)
-	} else {
-		for k := range want.All() {
-			if !Equal(post.Value(k), pre.Value(k)) {
-				changes.Set(k, NewMap("new", post.Value(k), "old", pre.Value(k)))
-			}
-		}
-	}
-	return stateSay(ret, true, "Configured package repo '%s'", a.Name)
+	w.change(w.repo, post)
+	return stateSay(w.ret, true, "Configured package repo '%s'", w.a.Name)
 }
 
 // otherLines says whether a file that is to be cleaned has lines of its own.
