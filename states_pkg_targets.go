@@ -136,203 +136,253 @@ func pkgPreflight(ctx context.Context, c *Call, names []any, kw *Map) (string, e
 	return strings.TrimRight(strings.Join(comments, ". "), " "), nil
 }
 
+// targetSearch compares what is wanted with what is installed. Its steps end the
+// state by returning its return, which is nil while there is more to do.
+type targetSearch struct {
+	a        pkgInstalledArgs
+	refresh  bool
+	kw       *Map // for the functions of pkg
+	norm     func(string) string
+	have     *Map // all installed packages with their versions
+	provides *Map // capabilities, where they are resolved
+	t        *pkgTargets
+
+	problems     []string
+	failedVerify string // why the files of a package could not be checked
+	versions     bool   // versions were compared
+}
+
 // findInstallTargets compares what is wanted with what is installed. A return
 // instead of targets ends the state.
 func findInstallTargets(ctx context.Context, c *Call, a pkgInstalledArgs, refresh bool) (*pkgTargets, *Map, error) {
-	stop := func(result any, comment string) (*pkgTargets, *Map, error) {
-		return nil, pkgRet(a.Name, result, comment), nil
+	s := &targetSearch{a: a, refresh: refresh, kw: pkgWith(a.Kwargs, "fromrepo", a.Fromrepo, "split_arch", false),
+		norm: pkgNormal(ctx, c, Truth(a.Normalize)), t: &pkgTargets{targets: NewMap(), reinstall: NewMap(), altered: NewMap()}}
+	for _, step := range []func(context.Context, *Call) (*Map, error){
+		s.listInstalled, s.readDesired, s.listPurged, s.checkExistence, s.resolveLatest, s.compareAll, s.report,
+	} {
+		if end, err := step(ctx, c); end != nil || err != nil {
+			return nil, end, err
+		}
 	}
-	if Truth(a.Pkgs) && Truth(a.Sources) {
-		return stop(false, "Only one of \"pkgs\" and \"sources\" is permitted.")
+	return s.t, nil, nil
+}
+
+func (s *targetSearch) fail(comment string) (*Map, error) {
+	return pkgRet(s.a.Name, false, comment), nil
+}
+
+func (s *targetSearch) listInstalled(ctx context.Context, c *Call) (*Map, error) {
+	if Truth(s.a.Pkgs) && Truth(s.a.Sources) {
+		return s.fail("Only one of \"pkgs\" and \"sources\" is permitted.")
 	}
-	kw := pkgWith(a.Kwargs, "fromrepo", a.Fromrepo, "split_arch", false)
-	v, err := c.RunKw(ctx, "pkg.list_pkgs", nil, pkgWith(kw, "versions_as_list", true))
+	v, err := c.RunKw(ctx, "pkg.list_pkgs", nil, pkgWith(s.kw, "versions_as_list", true))
 	if isExecError(err) {
-		return stop(false, errText(err))
+		return s.fail(errText(err))
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	have, _ := v.(*Map)
-	provides := NewMap()
-	resolve := Truth(a.Kwargs.Value("resolve_capabilities")) && c.Has(ctx, "pkg.list_provides")
-	if resolve {
-		v, err := c.RunKw(ctx, "pkg.list_provides", nil, kw.Clone())
-		if err != nil {
-			return nil, nil, err
-		}
-		if m, ok := v.(*Map); ok {
-			provides = m
-		}
+	s.have, _ = v.(*Map)
+	if !Truth(s.a.Kwargs.Value("resolve_capabilities")) || !c.Has(ctx, "pkg.list_provides") {
+		return nil, nil
 	}
-	t := &pkgTargets{targets: NewMap(), reinstall: NewMap(), altered: NewMap()}
-	norm := pkgNormal(ctx, c, Truth(a.Normalize))
-	again, verify := Truth(a.Reinstall), a.PkgVerify != false
+	v, err = c.RunKw(ctx, "pkg.list_provides", nil, s.kw.Clone())
+	s.provides, _ = v.(*Map)
+	return nil, err
+}
+
+func (s *targetSearch) readDesired(context.Context, *Call) (*Map, error) {
+	kind := "sources"
+	var err error
 	switch {
-	case Truth(a.Pkgs):
+	case Truth(s.a.Pkgs):
+		kind = "pkgs"
 		// The names of a state's list are not split at their architecture.
-		if t.desired, _, err = packPackages(a.Pkgs, func(s string) string { return s }); err != nil {
-			return nil, nil, err
-		}
-	case Truth(a.Sources):
-		if t.desired, _, err = packPackages(a.Sources, norm); err != nil {
-			return nil, nil, err
-		}
+		s.t.desired, _, err = packPackages(s.a.Pkgs, func(s string) string { return s })
+	case Truth(s.a.Sources):
+		s.t.desired, _, err = packPackages(s.a.Sources, s.norm)
 	default:
-		t.desired = NewMap(norm(a.Name), a.Version)
+		s.t.desired = NewMap(s.norm(s.a.Name), s.a.Version)
 	}
-	if t.desired.Len() == 0 {
-		kind := "sources"
-		if Truth(a.Pkgs) {
-			kind = "pkgs"
-		}
-		return stop(false, "Invalidly formatted '"+kind+"' parameter. See minion log.")
+	if err == nil && s.t.desired.Len() == 0 {
+		return s.fail("Invalidly formatted '" + kind + "' parameter. See minion log.")
 	}
-	purge, err := c.RunKw(ctx, "pkg.list_pkgs", nil, pkgWith(kw, "purge_desired", true))
+	return nil, err
+}
+
+// listPurged finds the wanted packages that are marked to be purged.
+func (s *targetSearch) listPurged(ctx context.Context, c *Call) (*Map, error) {
+	v, err := c.RunKw(ctx, "pkg.list_pkgs", nil, pkgWith(s.kw, "purge_desired", true))
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if m, ok := purge.(*Map); ok {
-		for k := range t.desired.All() {
-			if m.Has(k) {
-				t.unpurge = append(t.unpurge, k)
-			}
-		}
-	}
-	if !Truth(a.Sources) && !Truth(a.SkipSuggestions) {
-		var missing []any
-		for k, want := range t.desired.All() {
-			fine := have.Has(k) && want == nil
-			if have.Has(k) && want != nil {
-				if fine, err = fulfillsVersion(ctx, c, pkgItems(have, k), Str(want), a.IgnoreEpoch, false); err != nil {
-					return nil, nil, err
-				}
-			}
-			if !fine {
-				missing = append(missing, k)
-			}
-		}
-		if len(missing) > 0 {
-			text, err := pkgPreflight(ctx, c, missing, kw.Clone())
-			if err != nil {
-				return nil, nil, err
-			}
-			if text != "" {
-				return stop(false, text)
-			}
+	purge, _ := v.(*Map)
+	for k := range s.t.desired.All() {
+		if purge.Has(k) {
+			s.t.unpurge = append(s.t.unpurge, k)
 		}
 	}
-	if err := t.resolveLatest(ctx, c, a, have, kw, refresh); err != nil {
-		return nil, nil, err
+	return nil, nil
+}
+
+// checkExistence sees to it that the packages that are missing exist.
+func (s *targetSearch) checkExistence(ctx context.Context, c *Call) (*Map, error) {
+	if Truth(s.a.Sources) || Truth(s.a.SkipSuggestions) {
+		return nil, nil
 	}
-	var problems []string
-	versions := false
-	failedVerify := ""
-	for name, want := range t.desired.All() {
-		installed := pkgItems(have, name)
-		if len(installed) == 0 {
-			if n := norm(Str(name)); n != Str(name) {
-				installed = pkgItems(have, n)
+	var missing []any
+	for k, want := range s.t.desired.All() {
+		fine := s.have.Has(k)
+		if fine && want != nil {
+			var err error
+			if fine, err = fulfillsVersion(ctx, c, pkgItems(s.have, k), Str(want), s.a.IgnoreEpoch, false); err != nil {
+				return nil, err
 			}
 		}
-		if resolve && len(installed) == 0 {
-			if by := toItems(provides.Value(name)); len(by) > 0 {
-				installed = pkgItems(have, by[0])
-			}
+		if !fine {
+			missing = append(missing, k)
 		}
-		if len(installed) == 0 {
-			t.targets.Set(name, want)
-			continue
+	}
+	if len(missing) == 0 {
+		return nil, nil
+	}
+	text, err := pkgPreflight(ctx, c, missing, s.kw.Clone())
+	if err != nil || text == "" {
+		return nil, err
+	}
+	return s.fail(text)
+}
+
+func (s *targetSearch) resolveLatest(ctx context.Context, c *Call) (*Map, error) {
+	return nil, s.t.resolveLatest(ctx, c, s.a, s.have, s.kw, s.refresh)
+}
+
+func (s *targetSearch) compareAll(ctx context.Context, c *Call) (*Map, error) {
+	for name, want := range s.t.desired.All() {
+		if err := s.compare(ctx, c, name, want); err != nil {
+			return nil, err
 		}
-		if again {
-			t.reinstall.Set(name, want)
-			continue
-		}
-		check := func() {
-			v, err := c.RunKw(ctx, "pkg.verify", []any{name}, pkgWith(kw, "ignore_types", verifyOption(a.PkgVerify, "ignore_types"),
-				"verify_options", verifyOption(a.PkgVerify, "verify_options")))
-			if err != nil {
-				failedVerify = errText(err)
-			} else if Truth(v) {
-				t.reinstall.Set(name, want)
-				t.altered.Set(name, v)
-			}
-		}
-		compare := want
-		if Truth(a.Sources) {
-			version, problem, warning, err := sourceVersion(ctx, c, Str(want), kw)
-			if err != nil {
-				return nil, nil, err
-			}
-			if problem != "" {
-				problems = append(problems, problem)
-			}
-			if warning != "" {
-				t.warnings = append(t.warnings, warning)
-			}
-			if version == "" {
-				continue
-			}
-			compare = version
-		} else {
-			if c.Has(ctx, "pkg.check_extra_requirements") && Truth(want) {
-				ok, err := runTruth(ctx, c, "pkg.check_extra_requirements", name, want)
-				if err != nil {
-					return nil, nil, err
-				}
-				if !ok {
-					t.targets.Set(name, want)
-					continue
-				}
-			}
-			clean, err := versionClean(ctx, c, want)
-			if err != nil {
-				return nil, nil, err
-			}
-			if clean == nil {
-				if verify {
-					check()
-				}
-				continue
-			}
-		}
-		fine, err := fulfillsVersion(ctx, c, installed, Str(compare), a.IgnoreEpoch, Truth(a.Kwargs.Value("allow_updates")))
-		if isExecError(err) {
-			problems = append(problems, errText(err))
-			continue
-		}
+	}
+	return nil, nil
+}
+
+// installed are the versions of a package that are installed, by its name, its
+// normal name or the one that provides it.
+func (s *targetSearch) installed(name any) []any {
+	found := pkgItems(s.have, name)
+	if len(found) == 0 {
+		found = pkgItems(s.have, s.norm(Str(name)))
+	}
+	if by := toItems(s.provides.Value(name)); len(found) == 0 && len(by) > 0 {
+		found = pkgItems(s.have, by[0])
+	}
+	return found
+}
+
+// compare makes a wanted package a target if it is not as wanted.
+func (s *targetSearch) compare(ctx context.Context, c *Call, name, want any) error {
+	installed := s.installed(name)
+	switch {
+	case len(installed) == 0:
+		s.t.targets.Set(name, want)
+		return nil
+	case Truth(s.a.Reinstall):
+		s.t.reinstall.Set(name, want)
+		return nil
+	}
+	version, done, err := s.versionToCompare(ctx, c, name, want)
+	if done || err != nil {
+		return err
+	}
+	fine, err := fulfillsVersion(ctx, c, installed, version, s.a.IgnoreEpoch, Truth(s.a.Kwargs.Value("allow_updates")))
+	if isExecError(err) {
+		s.problems = append(s.problems, errText(err))
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	s.versions = true
+	if fine {
+		return nil
+	}
+	exact := slices.ContainsFunc(versionConditions(Str(want)), func(c [2]string) bool { return c[0] == "==" })
+	if s.a.PkgVerify != false && exact {
+		s.verify(ctx, c, name, want)
+	} else {
+		s.t.targets.Set(name, want)
+	}
+	return nil
+}
+
+// versionToCompare is the version that an installed package is to have; done
+// says that none is to be compared.
+func (s *targetSearch) versionToCompare(ctx context.Context, c *Call, name, want any) (version string, done bool, err error) {
+	if Truth(s.a.Sources) {
+		version, problem, warning, err := sourceVersion(ctx, c, Str(want), s.kw)
 		if err != nil {
-			return nil, nil, err
+			return "", false, err
 		}
-		versions = true
-		if fine {
-			continue
+		if problem != "" {
+			s.problems = append(s.problems, problem)
 		}
-		exact := slices.ContainsFunc(versionConditions(Str(want)), func(c [2]string) bool { return c[0] == "==" })
-		if verify && exact {
-			check()
-		} else {
-			t.targets.Set(name, want)
+		if warning != "" {
+			s.t.warnings = append(s.t.warnings, warning)
+		}
+		return version, version == "", nil
+	}
+	if c.Has(ctx, "pkg.check_extra_requirements") && Truth(want) {
+		ok, err := runTruth(ctx, c, "pkg.check_extra_requirements", name, want)
+		if err != nil {
+			return "", false, err
+		}
+		if !ok {
+			s.t.targets.Set(name, want)
+			return "", true, nil
 		}
 	}
-	if failedVerify != "" {
-		problems = append(problems, failedVerify)
+	clean, err := versionClean(ctx, c, want)
+	if err != nil || clean != nil {
+		return Str(want), false, err
 	}
-	if len(problems) > 0 {
-		return stop(false, strings.Join(problems, " "))
+	if s.a.PkgVerify != false {
+		s.verify(ctx, c, name, want)
 	}
-	if t.targets.Len()+len(t.unpurge)+t.reinstall.Len() == 0 {
-		text := "All specified packages are already installed"
-		if versions && !Truth(a.Sources) {
-			text += " and are at the desired version"
-		}
-		ret := pkgRet(a.Name, true, text)
-		if len(t.warnings) > 0 {
-			ret.Set("warnings", NewList(t.warnings...))
-		}
-		return nil, ret, nil
+	return "", true, nil
+}
+
+// verify has a package installed again whose files differ.
+func (s *targetSearch) verify(ctx context.Context, c *Call, name, want any) {
+	v, err := c.RunKw(ctx, "pkg.verify", []any{name}, pkgWith(s.kw, "ignore_types", verifyOption(s.a.PkgVerify, "ignore_types"),
+		"verify_options", verifyOption(s.a.PkgVerify, "verify_options")))
+	if err != nil {
+		s.failedVerify = errText(err)
+	} else if Truth(v) {
+		s.t.reinstall.Set(name, want)
+		s.t.altered.Set(name, v)
 	}
-	return t, nil, nil
+}
+
+// report ends a search that found problems, or nothing to do.
+func (s *targetSearch) report(context.Context, *Call) (*Map, error) {
+	if s.failedVerify != "" {
+		s.problems = append(s.problems, s.failedVerify)
+	}
+	if len(s.problems) > 0 {
+		return s.fail(strings.Join(s.problems, " "))
+	}
+	if s.t.targets.Len()+len(s.t.unpurge)+s.t.reinstall.Len() > 0 {
+		return nil, nil
+	}
+	text := "All specified packages are already installed"
+	if s.versions && !Truth(s.a.Sources) {
+		text += " and are at the desired version"
+	}
+	ret := pkgRet(s.a.Name, true, text)
+	if len(s.t.warnings) > 0 {
+		ret.Set("warnings", NewList(s.t.warnings...))
+	}
+	return ret, nil
 }
 
 // sourceVersion is the version of a package file.
