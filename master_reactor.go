@@ -4,8 +4,10 @@
 // The law of this room: events are matched as they come and wait in one bounded
 // queue (reactor_worker_hwm); a few workers (reactor_worker_threads) render and
 // act, so that a slow reaction never slows the bus; what did not fit is counted
-// and logged. What the reactor itself starts carries its name as user, and events
-// of that user start nothing, or one reaction could feed itself.
+// and logged. Runners and wheel functions that the reactor starts carry its name
+// as user, and events of that user start nothing, or one reaction could feed
+// itself. Jobs on minions carry the master's user: reactions to their returns are
+// wanted, as when one step of a set-up follows the other.
 package main
 
 import (
@@ -18,7 +20,7 @@ import (
 	"sync"
 )
 
-// reactorUser is the user of everything that the reactor starts.
+// reactorUser is the user of the runners and wheel functions that the reactor starts.
 const reactorUser = "Reactor"
 
 // reactor carries out reactions of one master.
@@ -301,6 +303,6 @@ func (r *reactor) publish(ctx context.Context, low reactorLow, args []any, kwarg
 		extra.Set("metadata", md)
 	}
 	_, err := r.m.publish(ctx, &publishRequest{fun: low.fun, arg: NewList(args...), tgt: tgt, tgtType: kind, ret: low.args.Str("ret"),
-		user: reactorUser, kwargs: extra})
+		user: r.m.o().Str("user"), kwargs: extra})
 	return err
 }

@@ -51,11 +51,11 @@ func TestReactor(t *testing.T) {
 		}
 	}
 	tm.bus.Fire("t/local", NewMap("id", "web1"))
-	expect("test.arg ['t/local', {'__kwarg__': True, 'k': 1}] Reactor")
+	expect("test.arg ['t/local', {'__kwarg__': True, 'k': 1}] " + m.o().Str("user"))
 	tm.bus.Fire("t/x/loop", NewMap("id", "web1", "user", reactorUser)) // starts nothing
 	tm.bus.Fire("t/bad", NewMap())
 	tm.bus.Fire("t/old", NewMap("id", "web1"))
-	expect("test.echo ['old'] Reactor")
+	expect("test.echo ['old'] " + m.o().Str("user"))
 	tm.bus.Fire("t/run/1", NewMap("n", int64(5)))
 	got := map[string]bool{}
 	for range 2 {

@@ -169,6 +169,10 @@ func (r *RunnerClient) execute(ctx context.Context, q runnerRun) runnerResult {
 		res.Return, res.Failed = runnerErrorText(ctx, c, q.Fun, err)
 	} else {
 		res.Return, res.Success = ret, true
+		if m, ok := ret.(*Map); ok && m.Has("data") { // what states did, in an orchestration
+			states, ok := m.Value("data").(*Map)
+			res.Success = ok && stateResultGood(states, nil, false)
+		}
 		shown, _ := unwrapOutput(ret)
 		if m, ok := shown.(*Map); ok {
 			for _, k := range []string{"result", "success"} {
@@ -258,6 +262,14 @@ func (c *Call) onMaster(ctx context.Context) *Call {
 	env := &Env{Opts: o, Grains: r.masterGrains(ctx), Pillar: NewMap(), Loader: NewLoader(o, r.customs), Log: c.Log,
 		Files: NewLocalFiles(o, c.Log), Templates: NewTemplates(o, customStages(r.customs)), Runner: c.Runner}
 	return NewCall(env, c.Fun, c.JID, nil)
+}
+
+// orchestrating is onMaster for states, which see the pillar that the master
+// compiles for itself.
+func (c *Call) orchestrating(ctx context.Context) *Call {
+	inner := c.onMaster(ctx)
+	inner.Pillar = nil // compiled by the state run, for its environment
+	return inner
 }
 
 // masterGrains are the grains of this machine, gathered when first needed.

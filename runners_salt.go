@@ -326,7 +326,7 @@ func runOrchestrate(ctx context.Context, c *Call, a runOrchestrateArgs) (any, er
 			kw.Set(k, v)
 		}
 	}
-	inner := c.onMaster(ctx)
+	inner := c.orchestrating(ctx)
 	running, err := inner.RunKw(ctx, "state.sls", []any{a.Mods}, kw)
 	if err != nil {
 		return nil, err
@@ -355,7 +355,7 @@ func runOrchestrateSingle(ctx context.Context, c *Call, a runOrchestrateSingleAr
 			kw.Set(k, v)
 		}
 	}
-	inner := c.onMaster(ctx)
+	inner := c.orchestrating(ctx)
 	running, err := inner.RunKw(ctx, "state.single", []any{a.Fun, a.Name}, kw)
 	if err != nil {
 		return nil, err
@@ -380,7 +380,7 @@ func runOrchestrateHigh(ctx context.Context, c *Call, a runOrchestrateHighArgs) 
 			kw.Set(k, v)
 		}
 	}
-	inner := c.onMaster(ctx)
+	inner := c.orchestrating(ctx)
 	running, err := inner.RunKw(ctx, "state.high", []any{a.Data}, kw)
 	if err != nil {
 		return nil, err
@@ -406,7 +406,7 @@ func runOrchestrateShow(ctx context.Context, c *Call, a runOrchestrateShowArgs) 
 	}
 	kw := NewMap("saltenv", a.Saltenv)
 	setGiven(kw, "test", a.Test, "pillar", a.Pillar, "pillarenv", a.Pillarenv, "pillar_enc", a.PillarEnc)
-	inner := c.onMaster(ctx)
+	inner := c.orchestrating(ctx)
 	high, err := inner.RunKw(ctx, "state.show_sls", []any{a.Mods}, kw)
 	if err != nil {
 		return nil, err

@@ -28,13 +28,13 @@ func saltStates() Module {
 	}
 }
 
-// commandData runs a job and collects the returns with all that is in them.
+// commandData runs a job and collects the returns with all that is in them. A
+// minion that does not answer counts only where w asks for the silent ones.
 func commandData(ctx context.Context, c *Call, req JobRequest, w WaitOptions) (*Map, string, error) {
 	out := NewMap()
-	w.Silent = true
 	job, err := c.Runner.Client.Run(ctx, req, w, func(r MinionReturn) bool {
 		if r.Silent != "" {
-			out.Set(r.ID, NewMap("failed", true, "out", "no_return", "ret", "Minion did not return. ["+string(r.Silent)+"]"))
+			out.Set(r.ID, NewMap("failed", true))
 			return true
 		}
 		one := NewMap("ret", r.Return, "jid", r.JID)
@@ -62,11 +62,58 @@ func commandData(ctx context.Context, c *Call, req JobRequest, w WaitOptions) (*
 }
 
 // fireArgs tells on the bus what an orchestration is about to do.
-func fireArgs(ctx context.Context, c *Call, kind, name string, tgt any, args *Map) {
+func fireArgs(ctx context.Context, c *Call, what *Map) {
 	if c.Runner == nil || c.State == nil || c.State.OrchJID == "" {
 		return
 	}
-	c.Runner.client.fire(ctx, "salt/run/"+c.State.OrchJID+"/args", NewMap("type", kind, "tgt", tgt, "name", name, "args", args))
+	c.Runner.client.fire(ctx, "salt/run/"+c.State.OrchJID+"/args", what)
+}
+
+// saltJob are the arguments that salt.state and salt.function have in common:
+// whom a job is for and how it is run.
+type saltJob struct {
+	Tgt           any
+	TgtType       string
+	Ret           any
+	RetConfig     any
+	RetKwargs     any
+	Timeout       any
+	Batch         any
+	Subset        any
+	ExpectMinions any
+}
+
+// fired is the job as the args event of an orchestration tells of it.
+func (j saltJob) fired(kind, name string, args *List, kw *Map) *Map {
+	cmd := NewMap("arg", NewList(args.Items...), "kwarg", kw, "ret", j.Ret, "timeout", j.Timeout)
+	if Truth(j.RetConfig) {
+		cmd.Set("ret_config", j.RetConfig)
+	}
+	if Truth(j.RetKwargs) {
+		cmd.Set("ret_kwargs", j.RetKwargs)
+	}
+	cmd.Merge(NewMap("tgt_type", j.TgtType, "ssh", false, "expect_minions", j.ExpectMinions))
+	if j.Batch != nil {
+		cmd.Set("batch", Str(j.Batch))
+	}
+	setGiven(cmd, "subset", j.Subset)
+	if kind == "function" {
+		cmd.Set("_cmd_meta", true)
+	}
+	return NewMap("type", kind, "tgt", j.Tgt, "name", name, "args", cmd)
+}
+
+// run publishes the job and returns what each minion answered, with the job's id.
+func (j saltJob) run(ctx context.Context, c *Call, fun string, args *List, kw *Map) (*Map, string, error) {
+	req := JobRequest{Tgt: j.Tgt, TgtType: j.TgtType, Fun: fun, Arg: withKeywords(args, kw), Ret: Str(orEmpty(j.Ret)), Kwargs: NewMap()}
+	if Truth(j.RetConfig) {
+		req.Kwargs.Set("ret_config", j.RetConfig)
+	}
+	if Truth(j.RetKwargs) {
+		req.Kwargs.Set("ret_kwargs", j.RetKwargs)
+	}
+	w := WaitOptions{Timeout: seconds(j.Timeout), Silent: Truth(j.ExpectMinions)}
+	return inBatches(ctx, c, req, w, j.Batch, j.Subset)
 }
 
 // failMinions reads fail_minions: ids whose failure does not count.
@@ -81,11 +128,6 @@ func failMinions(ret *Map, v any) []string {
 	}
 	ret.Set("warnings", NewList("'fail_minions' needs to be a list or a comma separated string. Ignored."))
 	return nil
-}
-
-// jobOptions are the timeout and the target of a job that an orchestration runs.
-func (c *Call) orchestrated(tgt any, tgtType, fun string, args *List, ret any, timeout any) (JobRequest, WaitOptions) {
-	return JobRequest{Tgt: tgt, TgtType: tgtType, Fun: fun, Arg: args, Ret: Str(orEmpty(ret))}, WaitOptions{Timeout: seconds(timeout)}
 }
 
 // inBatches runs a job on a few minions at a time where batch asks for it.
@@ -221,9 +263,9 @@ func saltStateState(ctx context.Context, c *Call, a struct {
 		}
 		answers = NewMap(c.Opts.Str("id"), NewMap("ret", v, "out", "highstate"))
 	} else {
-		fireArgs(ctx, c, "state", a.Name, a.Tgt, NewMap("arg", NewList(args.Items...), "kwarg", kw, "tgt_type", a.TgtType))
-		req, w := c.orchestrated(a.Tgt, a.TgtType, fun, withKeywords(args, kw), a.Ret, a.Timeout)
-		got, jid, err := inBatches(ctx, c, req, w, a.Batch, a.Subset)
+		job := saltJob{a.Tgt, a.TgtType, a.Ret, a.RetConfig, a.RetKwargs, a.Timeout, a.Batch, a.Subset, a.ExpectMinions}
+		fireArgs(ctx, c, job.fired("state", a.Name, args, kw))
+		got, jid, err := job.run(ctx, c, fun, args, kw)
 		if err != nil {
 			return nil, err
 		}
@@ -237,18 +279,22 @@ func saltStateState(ctx context.Context, c *Call, a struct {
 		return stateSay(ret, false, "No minions returned")
 	}
 	changes := NewMap()
-	var failed, unchanged []string
+	var failed, unchanged, reasons []string
 	for id, v := range answers.All() {
 		data := v.(*Map)
 		minion := Str(id)
 		result, has := data.Get("ret")
+		if data.Str("out") != "highstate" {
+			c.Log.Warn("Output from salt state not highstate")
+		}
 		states, isMap := result.(*Map)
 		good := has && !Truth(data.Value("failed")) && isMap && stateResultGood(states, nil, true)
 		if !good {
 			if !slices.Contains(excused, minion) {
 				failed = append(failed, minion)
+				reasons = append(reasons, failureReason(minion, result, has))
 			}
-			if Truth(data.Value("failed")) {
+			if Truth(data.Value("failed")) || !has {
 				result = false
 			}
 			changes.Set(minion, result)
@@ -271,7 +317,10 @@ func saltStateState(ctx context.Context, c *Call, a struct {
 	}
 	if int64(len(failed)) > allowed {
 		ret.Set("result", false)
-		ret.Set("comment", "Run failed on minions: "+strings.Join(failed, ", "))
+		slices.Sort(reasons)
+		lines := append([]string{"Run failed on minions: " + strings.Join(failed, ", ")},
+			slices.DeleteFunc(reasons, func(s string) bool { return s == "" })...)
+		ret.Set("comment", strings.Join(lines, "\n"))
 	} else {
 		comment := "States ran successfully."
 		if changes.Len() > 0 {
@@ -286,6 +335,30 @@ func saltStateState(ctx context.Context, c *Call, a struct {
 		ret.Set("result", nil)
 	}
 	return ret, nil
+}
+
+// failureReason says in a line why the state run of a minion failed. It is empty
+// where the states themselves tell.
+func failureReason(minion string, result any, returned bool) string {
+	if !returned {
+		return "Minion " + minion + " did not return a state result."
+	}
+	switch result := result.(type) {
+	case *Map:
+		return ""
+	case *List:
+		var said []string
+		for _, item := range result.Items {
+			if Truth(item) {
+				said = append(said, Str(item))
+			}
+		}
+		if len(said) == 0 {
+			return "Minion " + minion + " returned an empty error list."
+		}
+		return "Minion " + minion + " returned errors: " + strings.Join(said, "; ")
+	}
+	return "Minion " + minion + " returned " + Repr(result) + " instead of a state result."
 }
 
 func saltStateFunction(ctx context.Context, c *Call, a struct {
@@ -320,9 +393,9 @@ func saltStateFunction(ctx context.Context, c *Call, a struct {
 		return stateSay(ret, false, "salt.function runs on the master: salt-run state.orchestrate")
 	}
 	kw, _ := a.Kwarg.(*Map)
-	fireArgs(ctx, c, "function", a.Name, a.Tgt, NewMap("arg", NewList(args.Items...), "kwarg", mapOrEmpty(kw), "tgt_type", a.TgtType))
-	req, w := c.orchestrated(a.Tgt, a.TgtType, a.Name, withKeywords(args, kw), a.Ret, a.Timeout)
-	answers, jid, err := inBatches(ctx, c, req, w, a.Batch, a.Subset)
+	job := saltJob{a.Tgt, a.TgtType, a.Ret, a.RetConfig, a.RetKwargs, a.Timeout, a.Batch, a.Subset, a.ExpectMinions}
+	fireArgs(ctx, c, job.fired("function", a.Name, args, mapOrEmpty(kw)))
+	answers, jid, err := job.run(ctx, c, a.Name, args, kw)
 	if err != nil {
 		return stateSay(ret, false, "%s", err)
 	}
@@ -372,18 +445,10 @@ func saltStateFunction(ctx context.Context, c *Call, a struct {
 	return ret, nil
 }
 
-// callRunner runs a runner as a state does: with events and a job of its own.
-func callRunner(ctx context.Context, c *Call, name string, given *Map) (runnerResult, string, error) {
-	if c.Runner == nil {
-		return runnerResult{}, "", ExecErrorf("runners run on the master: salt-run state.orchestrate")
-	}
-	r := c.Runner.client
-	jid := NewJID(time.Now())
-	if _, err := r.loader.Function(ctx, r.call(name, jid, c.Runner.User), name); err != nil {
-		return runnerResult{}, "", OtherErrorf("KeyError", "'%s'", name)
-	}
-	kwargs := NewMap()
-	var args []any
+// runnerArguments sorts what a state gives to a runner or wheel function: arg,
+// kwarg, and everything else by its name.
+func runnerArguments(given *Map) (args []any, kwargs *Map) {
+	kwargs = NewMap()
 	for k, v := range given.All() {
 		switch key := Str(k); {
 		case key == "arg":
@@ -396,6 +461,23 @@ func callRunner(ctx context.Context, c *Call, name string, given *Map) (runnerRe
 			kwargs.Set(k, v)
 		}
 	}
+	return args, kwargs
+}
+
+// callRunner runs a runner as a state does: with events and a job of its own.
+func callRunner(ctx context.Context, c *Call, name string, given *Map) (runnerResult, string, error) {
+	if c.Runner == nil {
+		return runnerResult{}, "", ExecErrorf("runners run on the master: salt-run state.orchestrate")
+	}
+	r := c.Runner.client
+	jid := NewJID(time.Now())
+	if _, err := r.loader.Function(ctx, r.call(name, jid, c.Runner.User), name); err != nil {
+		if !strings.Contains(name, ".") {
+			return runnerResult{}, "", OtherErrorf("KeyError", "\"The key '%s' should contain a '.'\"", name)
+		}
+		return runnerResult{}, "", OtherErrorf("KeyError", "'%s'", name)
+	}
+	args, kwargs := runnerArguments(given)
 	return r.execute(ctx, runnerRun{Fun: name, Args: args, Kwargs: kwargs, JID: jid, User: c.Runner.User}), jid, nil
 }
 
@@ -406,7 +488,8 @@ func saltStateRunner(ctx context.Context, c *Call, a struct {
 	if c.Testing() {
 		return stateReturn(a.Name, nil, fmt.Sprintf("Runner function '%s' would be executed.", a.Name)), nil
 	}
-	fireArgs(ctx, c, "runner", a.Name, nil, a.Kwargs)
+	args, kwargs := runnerArguments(a.Kwargs)
+	fireArgs(ctx, c, NewMap("type", "runner", "name", a.Name, "args", NewList(args...), "kwargs", kwargs))
 	res, jid, err := callRunner(ctx, c, a.Name, a.Kwargs)
 	if err != nil {
 		return nil, err
@@ -551,22 +634,9 @@ func saltStateWheel(ctx context.Context, c *Call, a struct {
 	if c.Runner == nil {
 		return stateReturn(a.Name, false, "salt.wheel runs on the master: salt-run state.orchestrate"), nil
 	}
-	fireArgs(ctx, c, "wheel", a.Name, nil, a.Kwargs)
-	kw := NewMap()
-	args := NewList()
-	for k, v := range a.Kwargs.All() {
-		switch key := Str(k); {
-		case key == "arg":
-			args.Append(toItems(v)...)
-		case key == "kwarg":
-			if m, ok := v.(*Map); ok {
-				kw.Merge(m)
-			}
-		case !strings.HasPrefix(key, "__"):
-			kw.Set(k, v)
-		}
-	}
-	out, err := c.Runner.Client.Wheel(ctx, a.Name, args, kw)
+	fireArgs(ctx, c, NewMap("type", "wheel", "name", a.Name, "args", a.Kwargs))
+	args, kw := runnerArguments(a.Kwargs)
+	out, err := c.Runner.Client.Wheel(ctx, a.Name, NewList(args...), kw)
 	if err != nil {
 		return nil, err
 	}
