@@ -17,7 +17,8 @@ func testRunners(t testing.TB) (*RunnerClient, *bytes.Buffer, string) {
 	t.Helper()
 	dir := shortTempDir(t)
 	var out bytes.Buffer
-	r := NewRunnerClient(masterTestOptions(dir), nil, &out, nil)
+	o := masterTestOptions(dir)
+	r := NewRunnerClient(o, nil, &out, NewCustoms(o))
 	t.Cleanup(r.Close)
 	return r, &out, dir
 }
