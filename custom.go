@@ -302,6 +302,9 @@ func (u *Customs) module(ctx context.Context, c *Call, kind, name string) *custo
 func (u *Customs) load(ctx context.Context, c *Call, kind, name, path string) *customModule {
 	began := time.Now()
 	m, err := u.loadFile(ctx, c, kind, name, path)
+	if err == nil {
+		err = m.checkNames()
+	}
 	if err != nil {
 		u.report(c, path, err)
 		return &customModule{file: name, path: path, called: name, refused: firstLine(err.Error())}
@@ -312,6 +315,20 @@ func (u *Customs) load(ctx context.Context, c *Call, kind, name, path string) *c
 	}
 	c.Log.Debug(fmt.Sprintf("loaded %s in %s", path, time.Since(began).Round(time.Millisecond)))
 	return m
+}
+
+// checkNames refuses names that nobody could call: they end up in lists, logs and
+// paths of the cache.
+func (m *customModule) checkNames() error {
+	if m.called != "" && !isModuleName(m.called) {
+		return fmt.Errorf("%q cannot be the name of a module", m.called)
+	}
+	for name := range m.funcs {
+		if !isModuleName(name) {
+			return fmt.Errorf("%q cannot be the name of a function", name)
+		}
+	}
+	return nil
 }
 
 func (u *Customs) loadFile(ctx context.Context, c *Call, kind, name, path string) (*customModule, error) {

@@ -1,3 +1,4 @@
+// What a module of a user may cost: bounds of output, memory, depth and names.
 package main
 
 import (
@@ -134,4 +135,15 @@ func TestGrainsThatCannotBeSent(t *testing.T) {
 	if got := b.mods.Grains(context.Background(), NewCall(b.env, "", "", nil)); Repr(got) != "{'rack': 'r7'}" {
 		t.Errorf("grains: %s", Repr(got))
 	}
+}
+
+// Names that no one can call are refused with the file that has them.
+func TestNamesOfFunctionsAreChecked(t *testing.T) {
+	b := newCustomBox(t)
+	b.file("modules", "escapes", "#!/bin/sh\necho '{\"functions\": {\"../x\": {}, \"fine\": {}}}'\n")
+	b.file("modules", "empty", "#!/bin/sh\necho '{\"functions\": {\"\": {}}}'\n")
+	b.file("modules", "virtually.star", "__virtualname__ = '../../x'\n\ndef f():\n    return 1\n")
+	b.wantError(`"../x" cannot be the name of a function`, "escapes.fine")
+	b.wantError(`"" cannot be the name of a function`, "empty.f")
+	b.wantError(`"../../x" cannot be the name of a module`, "virtually.f")
 }
