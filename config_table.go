@@ -186,6 +186,7 @@ func optionSpecsAtoK() []optionSpec {
 		{"gpg_cache_backend", kStr, "disk", "disk", "Where decrypted texts are kept."},
 		{"gpg_cache_ttl", kInt, 86400, 86400, "Seconds for which decrypted texts are kept."},
 		{"gpg_decrypt_must_succeed", kBool, false, false, "Fail rendering when a text cannot be decrypted."},
+		{"gpg_keydir", kStr, none, none, "Directory of the keys of gpg; gpgkeys beside the configuration unless set."},
 		{"grains", kMap, none, emptyMap{}, "Static grains of this minion."},
 		{"grains_blacklist", kList, none, strs{}, "Patterns of grains that are left out."},
 		{"grains_cache", kBool, none, false, "Keep grains in a file between starts."},

@@ -159,8 +159,11 @@ func pillarOf(ctx context.Context, c *Call, a pillarItemsArgs) (*Map, error) {
 		return itemsByPath(c.Pillar, a.Args, "", DefaultTargetDelim), nil
 	}
 	override, _ := a.Kwargs.Value("pillar").(*Map)
-	if a.Kwargs.Value("pillar_enc") != nil && Truth(a.Kwargs.Value("pillar")) {
-		return nil, ExecErrorf("Failed to decrypt pillar override: pillar_enc is not supported by this minion")
+	if enc := a.Kwargs.Value("pillar_enc"); enc != nil && Truth(a.Kwargs.Value("pillar")) {
+		var err error
+		if override, err = decryptOverride(ctx, c, a.Kwargs.Value("pillar"), enc); err != nil {
+			return nil, err
+		}
 	}
 	return compilePillar(ctx, c, pillarRun{override: override, pillarenv: a.Kwargs.Value("pillarenv"), saltenv: a.Kwargs.Value("saltenv")})
 }

@@ -112,7 +112,7 @@ func stateCallFor(ctx context.Context, c *Call, s stateCommon) (*stateRun, error
 	}
 	r := newStateRun(&inner)
 	r.mocked = Truth(kw.Value("mock"))
-	override, err := pillarOverride(kw)
+	override, err := pillarOverride(ctx, c, kw)
 	if err != nil {
 		return nil, err
 	}
@@ -129,16 +129,16 @@ func stateCallFor(ctx context.Context, c *Call, s stateCommon) (*stateRun, error
 }
 
 // pillarOverride is the pillar= of the command line.
-func pillarOverride(kw *Map) (*Map, error) {
+func pillarOverride(ctx context.Context, c *Call, kw *Map) (*Map, error) {
 	v := kw.Value("pillar")
 	if v == nil {
 		return nil, nil
 	}
+	if enc := kw.Value("pillar_enc"); enc != nil {
+		return decryptOverride(ctx, c, v, enc)
+	}
 	m, ok := v.(*Map)
 	if !ok {
-		if kw.Value("pillar_enc") != nil {
-			return nil, ExecErrorf("pillar_enc is not supported: give the pillar as a dictionary")
-		}
 		return nil, InvocationErrorf("Pillar data must be formatted as a dictionary, unless pillar_enc is specified.")
 	}
 	return m, nil

@@ -17,6 +17,7 @@ func sysRunners(ctx context.Context, c *Call) []sysEntry {
 func sysRenderers(context.Context, *Call) []sysEntry {
 	sig := signatureOf("data", "saltenv", "sls")
 	return []sysEntry{
+		{name: "gpg", doc: "Decrypt the messages within texts, by the program gpg.", sig: sig},
 		{name: "jinja", doc: "Fill in a Jinja template.", sig: sig},
 		{name: "json", doc: "Read JSON.", sig: sig},
 		{name: "yaml", doc: "Read YAML.", sig: sig},

@@ -195,6 +195,12 @@ func (p pillarParts) compile(ctx context.Context, r PillarRequest) (*Map, error)
 	if r.Override.Len() > 0 {
 		pillar = s.merge(pillar, DeepCopy(r.Override).(*Map))
 	}
+	if errs := s.decrypt(pillar); len(errs) > 0 {
+		for _, e := range errs {
+			p.log.Error(e)
+		}
+		pillar.Set("_errors", Strings(append(s.errs, errs...)))
+	}
 	return pillar, nil
 }
 

@@ -220,7 +220,7 @@ func (rd *Renderer) pipe(req *RenderRequest) ([]renderPart, error) {
 
 func (rd *Renderer) known(name string) bool {
 	switch name {
-	case "jinja", "yaml", "json", "text":
+	case "jinja", "yaml", "json", "text", "gpg":
 		return true
 	}
 	return rd.custom(name) != nil
@@ -259,6 +259,8 @@ func (rd *Renderer) stage(ctx context.Context, req *RenderRequest, name, args st
 			return nil, &RenderError{Text: "'" + TypeName(input) + "' object has no attribute 'read'", Class: "AttributeError"}
 		}
 		return renderJSON(text)
+	case "gpg":
+		return renderGPG(ctx, req, input)
 	case "text":
 		if ok && strings.HasPrefix(text, "#!") {
 			_, text, _ = strings.Cut(text, "\n")
