@@ -87,39 +87,57 @@ func (r *stateRun) checkFunction(ctx context.Context, c *Call, entry *Map) (valu
 	return v, Truth(code), nil
 }
 
-func (r *stateRun) checkOnlyif(ctx context.Context, c *Call, v any, opts *Map) (bool, string, error) {
-	const no, yes = "onlyif condition is false", "onlyif condition is true"
-	comment := ""
-	items := toItems(v)
-	if v == nil {
-		items = []any{nil}
+// functionMet says whether the function of a condition holds.
+func (r *stateRun) functionMet(ctx context.Context, c *Call, entry *Map) (bool, error) {
+	v, failed, err := r.checkFunction(ctx, c, entry)
+	return err == nil && !failed && Truth(v), err
+}
+
+// commandMet says whether the command of a condition succeeds; unrunnable is the
+// answer for one that cannot be run.
+func commandMet(ctx context.Context, c *Call, command string, opts *Map, unrunnable bool) (bool, error) {
+	code, err := c.RunKw(ctx, "cmd.retcode", []any{command}, opts)
+	if err != nil {
+		if isExecError(err) {
+			return unrunnable, nil
+		}
+		return false, err
 	}
-	for _, entry := range items {
+	n, ok := code.(int64)
+	return ok && n == 0, nil
+}
+
+// conditionItems are the entries of a condition; None is one, a bad one.
+func conditionItems(v any) []any {
+	if v == nil {
+		return []any{nil}
+	}
+	return toItems(v)
+}
+
+func (r *stateRun) checkOnlyif(ctx context.Context, c *Call, v any, opts *Map) (bool, string, error) {
+	comment := ""
+	for _, entry := range conditionItems(v) {
+		var met bool
+		var err error
 		switch entry := entry.(type) {
 		case string:
-			code, err := c.RunKw(ctx, "cmd.retcode", []any{entry}, opts)
-			if err != nil && !isExecError(err) {
-				return false, "", err
-			}
-			if n, ok := code.(int64); err != nil || !ok || n != 0 {
-				return true, no, nil
-			}
-			comment = yes
+			met, err = commandMet(ctx, c, entry, opts, false)
 		case *Map:
 			if !entry.Has("fun") {
 				return false, "no `fun` argument in onlyif: " + Str(entry), nil
 			}
-			res, failed, err := r.checkFunction(ctx, c, entry)
-			if err != nil {
-				return false, "", err
-			}
-			if failed || !Truth(res) {
-				return true, no, nil
-			}
-			comment = yes
+			met, err = r.functionMet(ctx, c, entry)
 		default:
 			return false, "onlyif execution failed, bad type passed", nil
 		}
+		if err != nil {
+			return false, "", err
+		}
+		if !met {
+			return true, "onlyif condition is false", nil
+		}
+		comment = "onlyif condition is true"
 	}
 	if comment == "" {
 		return false, "", OtherErrorf("KeyError", "'comment'")
@@ -128,38 +146,29 @@ func (r *stateRun) checkOnlyif(ctx context.Context, c *Call, v any, opts *Map) (
 }
 
 func (r *stateRun) checkUnless(ctx context.Context, c *Call, v any, opts *Map) (bool, string, error) {
-	const no, yes = "unless condition is false", "unless condition is true"
 	comment, skip := "", false
-	items := toItems(v)
-	if v == nil {
-		items = []any{nil}
-	}
-	for _, entry := range items {
+	for _, entry := range conditionItems(v) {
+		var met bool
+		var err error
 		switch entry := entry.(type) {
 		case string:
-			code, err := c.RunKw(ctx, "cmd.retcode", []any{entry}, opts)
-			if err != nil && !isExecError(err) {
-				return false, "", err
-			}
-			if n, ok := code.(int64); err == nil && (!ok || n != 0) {
-				return false, no, nil
-			}
-			comment, skip = yes, true
+			met, err = commandMet(ctx, c, entry, opts, true)
 		case *Map:
 			if !entry.Has("fun") {
 				return skip, "no `fun` argument in unless: " + Str(entry), nil
 			}
-			res, failed, err := r.checkFunction(ctx, c, entry)
-			if err != nil {
-				return false, "", err
-			}
-			if failed || !Truth(res) {
-				return false, no, nil
-			}
-			comment, skip = yes, true
+			met, err = r.functionMet(ctx, c, entry)
 		default:
 			comment, skip = "unless condition is false, bad type passed", false
+			continue
 		}
+		if err != nil {
+			return false, "", err
+		}
+		if !met {
+			return false, "unless condition is false", nil
+		}
+		comment, skip = "unless condition is true", true
 	}
 	if comment == "" {
 		return false, "", OtherErrorf("KeyError", "'comment'")
