@@ -356,7 +356,19 @@ func (a pipListArgs) wanted(name string) bool {
 }
 
 func pipList(ctx context.Context, c *Call, a pipListArgs) (any, error) {
-	text, err := pipCall{a.pipPlace, a.EnvVars}.text(ctx, c, "list", "--format=json", "--disable-pip-version-check")
+	list, err := pipCall{a.pipPlace, a.EnvVars}.list(ctx, c)
+	out := &Map{}
+	for _, m := range list {
+		if a.wanted(m.Str("name")) {
+			out.Set(m.Str("name"), m.Value("version"))
+		}
+	}
+	return orError(out, err)
+}
+
+// list is what pip lists in JSON.
+func (p pipCall) list(ctx context.Context, c *Call, options ...string) ([]*Map, error) {
+	text, err := p.text(ctx, c, append(append([]string{"list"}, options...), "--format=json", "--disable-pip-version-check")...)
 	if err != nil {
 		return nil, err
 	}
@@ -364,10 +376,10 @@ func pipList(ctx context.Context, c *Call, a pipListArgs) (any, error) {
 	if err != nil {
 		return nil, ExecErrorf("Invalid JSON")
 	}
-	out := &Map{}
+	var out []*Map
 	for _, item := range toItems(v) {
-		if m, ok := item.(*Map); ok && a.wanted(m.Str("name")) {
-			out.Set(m.Str("name"), m.Value("version"))
+		if m, ok := item.(*Map); ok {
+			out = append(out, m)
 		}
 	}
 	return out, nil
@@ -426,21 +438,12 @@ func pipVersion(ctx context.Context, c *Call, a pipEnvArgs) (any, error) {
 }
 
 func pipListUpgrades(ctx context.Context, c *Call, a pipPlace) (any, error) {
-	text, err := pipCall{a, nil}.text(ctx, c, "list", "--outdated", "--format=json", "--disable-pip-version-check")
-	if err != nil {
-		return nil, err
-	}
-	v, err := DecodeJSON([]byte(text))
-	if err != nil {
-		return nil, ExecErrorf("Invalid JSON")
-	}
+	list, err := pipCall{a, nil}.list(ctx, c, "--outdated")
 	out := &Map{}
-	for _, item := range toItems(v) {
-		if m, ok := item.(*Map); ok {
-			out.Set(m.Str("name"), Str(m.Value("latest_version"))+" ["+Str(m.Value("latest_filetype"))+"]")
-		}
+	for _, m := range list {
+		out.Set(m.Str("name"), Str(m.Value("latest_version"))+" ["+Str(m.Value("latest_filetype"))+"]")
 	}
-	return out, nil
+	return orError(out, err)
 }
 
 type pipNameArgs struct {
