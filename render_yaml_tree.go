@@ -339,6 +339,20 @@ func (c *yamlComposer) blockMapping(n *yamlNode) error {
 	}
 }
 
+// flowItem is the token that the next item of a flow collection begins with, or
+// its end; between items there is a comma.
+func (c *yamlComposer) flowItem(first bool, end yamlTokenKind, doing string, from yamlPlace, problem string) (*yamlToken, error) {
+	t, err := c.s.next()
+	if err != nil || t.kind == end || first {
+		return t, err
+	}
+	if t.kind != yamlFlowEntry {
+		return t, yamlParserFailIn(doing, from, problem, t.start)
+	}
+	c.s.take()
+	return c.s.next()
+}
+
 func (c *yamlComposer) flowSequence(n *yamlNode) error {
 	t, err := c.s.next()
 	if err != nil {
@@ -347,17 +361,8 @@ func (c *yamlComposer) flowSequence(n *yamlNode) error {
 	from := t.start
 	c.s.take()
 	for first := true; ; first = false {
-		if t, err = c.s.next(); err != nil {
+		if t, err = c.flowItem(first, yamlFlowSequenceEnd, "while parsing a flow sequence", from, "did not find expected ',' or ']'"); err != nil {
 			return err
-		}
-		if t.kind != yamlFlowSequenceEnd && !first {
-			if t.kind != yamlFlowEntry {
-				return yamlParserFailIn("while parsing a flow sequence", from, "did not find expected ',' or ']'", t.start)
-			}
-			c.s.take()
-			if t, err = c.s.next(); err != nil {
-				return err
-			}
 		}
 		var item *yamlNode
 		switch t.kind {
@@ -423,17 +428,8 @@ func (c *yamlComposer) flowMapping(n *yamlNode) error {
 	from := t.start
 	c.s.take()
 	for first := true; ; first = false {
-		if t, err = c.s.next(); err != nil {
+		if t, err = c.flowItem(first, yamlFlowMappingEnd, "while parsing a flow mapping", from, "did not find expected ',' or '}'"); err != nil {
 			return err
-		}
-		if t.kind != yamlFlowMappingEnd && !first {
-			if t.kind != yamlFlowEntry {
-				return yamlParserFailIn("while parsing a flow mapping", from, "did not find expected ',' or '}'", t.start)
-			}
-			c.s.take()
-			if t, err = c.s.next(); err != nil {
-				return err
-			}
 		}
 		var key *yamlNode
 		switch t.kind {
