@@ -207,14 +207,20 @@ func uidToUser(uid int64) any {
 
 // groupToGid is the gid of a group, "" if there is none; numbers are gids.
 func groupToGid(group any) any {
-	switch g := group.(type) {
-	case nil:
-		return ""
+	return idOf(group, func(name string) (int, bool) {
+		g, ok := groupByName(name)
+		return g.gid, ok
+	})
+}
+
+// idOf is a numeric id as it is, and that of a name if there is one; else "".
+func idOf(v any, byName func(string) (int, bool)) any {
+	switch v := v.(type) {
 	case int64:
-		return g
+		return v
 	case string:
-		if e, ok := groupByName(g); ok {
-			return int64(e.gid)
+		if id, ok := byName(v); ok {
+			return int64(id)
 		}
 	}
 	return ""
@@ -222,17 +228,13 @@ func groupToGid(group any) any {
 
 // userToUid is the uid of a user, "" if there is none; None is who we are.
 func userToUid(user any) any {
-	switch u := user.(type) {
-	case nil:
+	if user == nil {
 		return int64(os.Geteuid())
-	case int64:
-		return u
-	case string:
-		if e, ok := userByName(u); ok {
-			return int64(e.uid)
-		}
 	}
-	return ""
+	return idOf(user, func(name string) (int, bool) {
+		u, ok := userByName(name)
+		return u.uid, ok
+	})
 }
 
 type gidArgs struct{ Gid any }
