@@ -379,73 +379,53 @@ func holdTargets(a pkgHoldArgs) ([]string, error) {
 }
 
 func aptHold(ctx context.Context, c *Call, a pkgHoldArgs) (any, error) {
-	names, err := holdTargets(a)
-	if err != nil {
-		return nil, err
-	}
-	ret := &Map{}
-	for _, name := range names {
-		one := NewMap("name", name, "changes", &Map{}, "result", false, "comment", "")
-		ret.Set(name, one)
-		held, err := dpkgSelections(ctx, c, name)
-		if err != nil {
-			return nil, err
+	return aptSelect(ctx, c, a, "hold", func(name string, has *Map) (any, string) {
+		if Truth(has.Value("hold")) {
+			return true, "Package " + name + " is already set to be held."
 		}
-		switch {
-		case Truth(held.Value("hold")):
-			one.Set("result", true)
-			one.Set("comment", "Package "+name+" is already set to be held.")
-		case c.Opts.Bool("test"):
-			one.Set("result", nil)
-			one.Set("comment", "Package "+name+" is set to be held.")
-		default:
-			done, err := setSelections(ctx, c, NewMap("hold", NewList(name)), false)
-			if err != nil {
-				return nil, err
-			}
-			changes, ok := done.Get(name)
-			if !ok {
-				return nil, OtherErrorf("KeyError", "%s", Repr(name))
-			}
-			one.Set("changes", changes)
-			one.Set("result", true)
-			one.Set("comment", "Package "+name+" is now being held.")
-		}
-	}
-	return ret, nil
+		return nil, "Package " + name + " is set to be held."
+	}, "is now being held.")
 }
 
 func aptUnhold(ctx context.Context, c *Call, a pkgHoldArgs) (any, error) {
+	return aptSelect(ctx, c, a, "install", func(name string, has *Map) (any, string) {
+		switch {
+		case has.Len() == 0:
+			return false, "Package " + name + " does not have a state."
+		case !Truth(has.Value("hold")):
+			return true, "Package " + name + " is already set not to be held."
+		}
+		return nil, "Package " + name + " is set not to be held."
+	}, "is no longer being held.")
+}
+
+// aptSelect brings packages to a selection state of dpkg. compare says what there
+// is to a package that has its states: a result, or nil where it is to be changed.
+func aptSelect(ctx context.Context, c *Call, a pkgHoldArgs, state string, compare func(name string, has *Map) (result any, comment string), done string) (any, error) {
 	names, err := holdTargets(a)
 	if err != nil {
 		return nil, err
 	}
 	ret := &Map{}
 	for _, name := range names {
-		one := NewMap("name", name, "changes", &Map{}, "result", false, "comment", "")
-		ret.Set(name, one)
-		state, err := dpkgSelections(ctx, c, name)
+		has, err := dpkgSelections(ctx, c, name)
 		if err != nil {
 			return nil, err
 		}
-		switch {
-		case state.Len() == 0:
-			one.Set("comment", "Package "+name+" does not have a state.")
-		case !Truth(state.Value("hold")):
-			one.Set("result", true)
-			one.Set("comment", "Package "+name+" is already set not to be held.")
-		case c.Opts.Bool("test"):
-			one.Set("result", nil)
-			one.Set("comment", "Package "+name+" is set not to be held.")
-		default:
-			done, err := setSelections(ctx, c, NewMap("install", NewList(name)), false)
+		changes := any(&Map{})
+		result, comment := compare(name, has)
+		if result == nil && !c.Opts.Bool("test") {
+			changed, err := setSelections(ctx, c, NewMap(state, NewList(name)), false)
 			if err != nil {
 				return nil, err
 			}
-			one.Set("changes", done.Value(name))
-			one.Set("result", true)
-			one.Set("comment", "Package "+name+" is no longer being held.")
+			var ok bool
+			if changes, ok = changed.Get(name); !ok && state == "hold" {
+				return nil, OtherErrorf("KeyError", "%s", Repr(name))
+			}
+			result, comment = true, "Package "+name+" "+done
 		}
+		ret.Set(name, NewMap("name", name, "changes", changes, "result", result, "comment", comment))
 	}
 	return ret, nil
 }
