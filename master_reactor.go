@@ -29,6 +29,7 @@ type reactor struct {
 	log   *slog.Logger
 	files FileClient
 	rend  *Templates
+	table reactionTable // of the goroutine that serves
 }
 
 // newReactor listens from now on and returns what reacts until its context ends.
@@ -37,7 +38,7 @@ func (m *Master) newReactor() func(ctx context.Context) error {
 	if len(toItems(m.o().Value("reactor"))) == 0 {
 		return func(context.Context) error { return nil }
 	}
-	r := &reactor{m: m, log: m.log.With(LogName, "salt.utils.reactor"), files: masterFiles(m.files, m.o(), m.log), rend: NewTemplates(m.o(), customStages(m.customs))}
+	r := &reactor{m: m, log: m.log.With(LogName, "salt.utils.reactor"), files: masterFiles(m.files, m.o(), m.log), rend: NewTemplates(m.o(), customStages(m.customs)), table: reactionTable{leader: true}}
 	queue := m.o().Int("reactor_worker_hwm")
 	if queue <= 0 {
 		queue = 10000
@@ -79,6 +80,9 @@ func (r *reactor) serve(ctx context.Context, sub *EventSubscription, workers int
 			if e.Data.Str("user") == reactorUser {
 				continue
 			}
+			if r.manage(e) || !r.table.leader {
+				continue
+			}
 			files := r.filesFor(e.Tag)
 			if len(files) == 0 {
 				continue
@@ -101,7 +105,7 @@ type reaction struct {
 // filesFor lists the files of all entries whose tag, a glob, fits.
 func (r *reactor) filesFor(tag string) []string {
 	var out []string
-	for _, entry := range toItems(r.m.o().Value("reactor")) {
+	for _, entry := range r.reactions() {
 		m, ok := entry.(*Map)
 		if !ok {
 			continue

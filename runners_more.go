@@ -341,25 +341,3 @@ type runSdbArgs struct {
 }
 
 func runSdbGet(_ context.Context, _ *Call, a runSdbArgs) (any, error) { return a.URI, nil }
-
-// reactorRunner answers what a master without reactions answers.
-func reactorRunner() Module {
-	off := func(context.Context, *Call, anyRunArgs) (any, error) {
-		return nil, ExecErrorf("Reactor system is not running.")
-	}
-	return Module{
-		Doc: "Reactions to events.",
-		Funcs: Funcs{
-			"list":       {run: off, pyname: "list_", doc: "List the reactions."},
-			"add":        {run: off, doc: "Add a reaction."},
-			"delete":     {run: off, doc: "Delete a reaction."},
-			"is_leader":  {run: off, doc: "Tell whether this master reacts."},
-			"set_leader": {run: off, doc: "Let this master react, or not."},
-		},
-	}
-}
-
-type anyRunArgs struct {
-	Args   []any `arg:"*args"`
-	Kwargs *Map  `arg:"**kwargs"`
-}
