@@ -110,9 +110,9 @@ func describeJob(ctx context.Context, c *Call, jid string, source any) (*Map, *J
 	m := jobDescription(job.Load, append([]string{}, minions...))
 	m.Set("StartTime", jobStartTime(jid))
 	result := NewMap()
-	for id, v := range job.Returns.All() {
-		ret, ok := v.(*Map)
-		if !ok {
+	for _, id := range job.Returns.SortedKeys() { // not as they came: the same job is told the same each time
+		ret := job.Returns.Map(id)
+		if ret == nil {
 			continue
 		}
 		shown := NewMap()
