@@ -180,7 +180,7 @@ func TestKillDuringFileManagedLeavesAWholeFile(t *testing.T) {
 	}
 	call, err := exec.LookPath("salt-call")
 	if err != nil {
-		t.Skip("the programs are not in PATH")
+		t.Fatal(err) // TestMain puts the programs into PATH
 	}
 	dir := shortTempDir(t)
 	target, source := filepath.Join(dir, "target"), filepath.Join(dir, "source")

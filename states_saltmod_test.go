@@ -3,31 +3,16 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 )
 
-// orchestrationFiles writes state and pillar files for a runner client's master.
-func orchestrationFiles(t *testing.T, dir string, files map[string]string) {
-	t.Helper()
-	for name, text := range files {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 func TestOrchestrationSeesThePillarOfTheMaster(t *testing.T) {
 	r, _, dir := testRunners(t)
 	r.o.Set("pillar_roots", NewMap("base", NewList(filepath.Join(dir, "pillar"))))
-	orchestrationFiles(t, dir, map[string]string{
+	writeFiles(t, dir, map[string]string{
 		"pillar/top.sls":    "base:\n  '*':\n    - colors\n",
 		"pillar/colors.sls": "color: blue\nshade: dark\n",
 		"srv/paint.sls":     "paint-{{ pillar.get('color') }}-{{ pillar.get('shade') }}:\n  test.nop\n",
@@ -47,7 +32,7 @@ func TestOrchestrationSeesThePillarOfTheMaster(t *testing.T) {
 
 func TestRunnerStateFailsWithTheRunInside(t *testing.T) {
 	r, _, dir := testRunners(t)
-	orchestrationFiles(t, dir, map[string]string{
+	writeFiles(t, dir, map[string]string{
 		"srv/good.sls":  "g:\n  test.nop\n",
 		"srv/bad.sls":   "b:\n  test.fail_without_changes\n",
 		"srv/outer.sls": "good:\n  salt.runner:\n    - name: state.orchestrate\n    - mods: good\nbad:\n  salt.runner:\n    - name: state.orchestrate\n    - mods: bad\nnone:\n  salt.runner:\n    - name: state.orchestrate\n    - mods: nowhere\n",
