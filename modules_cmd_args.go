@@ -44,16 +44,21 @@ type cmdSuccess struct {
 	Kwargs          *Map `arg:"**kwargs"`
 }
 
-type cmdRunArgs struct {
-	Cmd any
-	cmdPlace
-	PythonShell any `def:"None"`
-	cmdEnviron
+// cmdShown is what becomes of the text that a command prints.
+type cmdShown struct {
 	Rstrip bool `def:"True"`
 	Umask  any  `def:"None"`
 	cmdOutput
 	HideOutput bool `def:"False"`
 	cmdLimits
+}
+
+type cmdRunArgs struct {
+	Cmd any
+	cmdPlace
+	PythonShell any `def:"None"`
+	cmdEnviron
+	cmdShown
 	RedirectStderr bool `def:"True"`
 	Bg             bool `def:"False"`
 	Password       any  `def:"None"`
@@ -67,11 +72,7 @@ type cmdShellArgs struct {
 	Cmd any
 	cmdPlace
 	cmdEnviron
-	Rstrip bool `def:"True"`
-	Umask  any  `def:"None"`
-	cmdOutput
-	HideOutput bool `def:"False"`
-	cmdLimits
+	cmdShown
 	Bg          bool `def:"False"`
 	Password    any  `def:"None"`
 	PrependPath any  `def:"None"`
@@ -83,11 +84,7 @@ type cmdStreamArgs struct {
 	cmdPlace
 	PythonShell any `def:"None"`
 	cmdEnviron
-	Rstrip bool `def:"True"`
-	Umask  any  `def:"None"`
-	cmdOutput
-	HideOutput bool `def:"False"`
-	cmdLimits
+	cmdShown
 	Password    any `def:"None"`
 	PrependPath any `def:"None"`
 	cmdSuccess
@@ -98,11 +95,7 @@ type cmdRunAllArgs struct {
 	cmdPlace
 	PythonShell any `def:"None"`
 	cmdEnviron
-	Rstrip bool `def:"True"`
-	Umask  any  `def:"None"`
-	cmdOutput
-	HideOutput bool `def:"False"`
-	cmdLimits
+	cmdShown
 	RedirectStderr bool `def:"False"`
 	Password       any  `def:"None"`
 	EncodedCmd     bool `def:"False"`
